@@ -1,0 +1,1 @@
+//! Host library of Foreshorten.
