@@ -44,6 +44,8 @@ pub struct Columns {
     system_weight: u64,
     newest_user: u32,
     waiting: Waiting,
+    /// Hash of every call id seen, and whether it was seen more than once.
+    ids: HashMap<u64, bool>,
 }
 
 /// Calls that wait for a result, as linked lists by call id: newest first.
@@ -72,6 +74,7 @@ impl Columns {
         self.identity.reserve(additional);
         self.chain.reserve(additional);
         self.group_start.reserve(additional);
+        self.ids.reserve(additional);
         self.waiting.heads.reserve(additional);
         self.waiting.slots.reserve(additional);
         self.waiting.free.reserve(additional);
@@ -107,7 +110,9 @@ impl Columns {
                 if entry.name == RECALL_TOOL {
                     facts |= RECALL;
                 }
-                self.waiting.add(hash_id(entry.call_id), at);
+                let id = hash_id(entry.call_id);
+                self.ids.entry(id).and_modify(|reused| *reused = true).or_insert(false);
+                self.waiting.add(id, at);
             }
             EntryKind::ToolResult => {
                 let groups = &self.group;
@@ -288,6 +293,12 @@ impl Columns {
         self.kind(index) == EntryKind::ToolCall
             && self.pair[index] == NONE
             && self.group[index] as usize + 1 == self.group_start.len()
+    }
+
+    /// Whether no other call seen so far has this id.
+    #[must_use]
+    pub fn is_unique_id(&self, call_id: &str) -> bool {
+        self.ids.get(&hash_id(call_id)) == Some(&false)
     }
 
     /// The newest entry in which the user wrote text, or [`NONE`].

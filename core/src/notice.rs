@@ -1,0 +1,104 @@
+//! The true account of a pass.
+
+use alloc::{string::String, vec::Vec};
+
+use serde::{Deserialize, Serialize};
+
+use crate::plan::Refusal;
+
+/// What one pass did: reasons, both numbers, what was decided and what it costs the prompt cache. One a pass,
+/// and only about what was applied.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct CompactionNotice {
+    /// Names of the stages that decided something, in order; `manual_summary` when the user asked; rungs of the ladder of
+    /// last resorts as `last_resort:…`.
+    pub reasons: Vec<String>,
+    /// The pass answered a rejected prompt.
+    pub aggressive: bool,
+    /// The user asked for it.
+    pub manual: bool,
+    /// Calibrated tokens of the view before.
+    pub tokens_before: u64,
+    /// Calibrated tokens of the view after.
+    pub tokens_after: u64,
+    /// Lines for people: how full the window was, what each stage did, what plugins explained.
+    pub detail: Vec<String>,
+    /// Decisions by what they do.
+    pub decided: Decided,
+    /// First piece of the view that changed.
+    pub first_changed: usize,
+    /// Raw tokens before the first changed piece, in per cent of the view before: the part of the prompt cache that stays warm.
+    pub prefix_kept_percent: u8,
+    /// The ladder of last resorts was used.
+    pub last_resort: bool,
+    /// Text of the newest summary, when one was made.
+    pub summary: Option<String>,
+    /// Summarizer calls made.
+    pub summary_calls: u32,
+}
+
+/// New decisions of a pass.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Decided {
+    /// Entries of which media or arguments were elided.
+    pub elided: u32,
+    /// Results condensed by a plugin.
+    pub condensed: u32,
+    /// Results offloaded.
+    pub offloaded: u32,
+    /// Results and reasoning cleared.
+    pub cleared: u32,
+    /// Entries newly covered by a note.
+    pub covered: u32,
+    /// Notes shortened.
+    pub shortened: u32,
+}
+
+impl Decided {
+    /// Whether anything was decided.
+    #[must_use]
+    pub const fn any(&self) -> bool {
+        self.elided + self.condensed + self.offloaded + self.cleared + self.covered + self.shortened > 0
+    }
+}
+
+/// Proposals of one stage that the ledger refused, counted by reason.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Refusals {
+    /// (stage, reason, count)
+    pub counts: Vec<(String, Refusal, u32)>,
+}
+
+/// What cannot shrink and is too large.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CannotFit {
+    /// Tokens by which the view is above usable.
+    pub over: u64,
+    /// Tokens of instructions.
+    pub system: u64,
+    /// Tokens of tool schemas.
+    pub tools: u64,
+    /// Tokens of pinned messages, the newest user message among them.
+    pub pinned: u64,
+    /// Tokens of the newest group, its results reduced to markers.
+    pub newest: u64,
+    /// Tokens of notes in their shortest form.
+    pub notes: u64,
+}
+
+impl CannotFit {
+    /// The largest of the parts, by name.
+    #[must_use]
+    pub fn largest(&self) -> &'static str {
+        let mut best = ("the system prompt", self.system);
+        for part in
+            [("the tool schemas", self.tools), ("pinned messages", self.pinned), ("the newest messages", self.newest)]
+        {
+            if part.1 > best.1 {
+                best = part;
+            }
+        }
+        best.0
+    }
+}

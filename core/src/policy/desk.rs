@@ -1,0 +1,116 @@
+//! The desk at which stages hand in proposals during a pass.
+
+use alloc::{string::String, vec::Vec};
+
+use crate::{
+    notice::Decided,
+    plan::{Desk, Level, Proposal, Refusal, ToolRule},
+    state::{Guard, Ledger},
+    view::Piece,
+};
+
+/// A trial ledger, the rules of the moment, and the running account.
+pub(super) struct PassDesk<'a> {
+    pub(super) ledger: &'a mut Ledger,
+    pub(super) guard: Guard<'a>,
+    pub(super) schema_tokens: u64,
+    pub(super) tally: &'a mut Tally,
+}
+
+/// What a pass did so far.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Tally {
+    pub(super) decided: Decided,
+    pub(super) refused: u32,
+    pub(super) lines: Vec<String>,
+    /// Lines a stage may still add; a chatty plugin must not fill memory.
+    pub(super) lines_left: u32,
+}
+
+impl Desk for PassDesk<'_> {
+    fn level(&self, entry: usize) -> Level {
+        self.ledger.level(self.guard.columns, entry)
+    }
+
+    fn view_weight(&self, entry: usize) -> u64 {
+        self.ledger.view_weight(self.guard.columns, entry)
+    }
+
+    fn view_tokens(&self) -> u64 {
+        self.ledger.state().calibration().tokens(self.ledger.view_raw() + self.schema_tokens)
+    }
+
+    fn protection(&self, entry: usize) -> Option<Refusal> {
+        self.ledger.protection(&self.guard, entry)
+    }
+
+    fn saving(&self, proposal: &Proposal) -> Result<u64, Refusal> {
+        if let Proposal::Snip { from, to } = *proposal {
+            let note = self.ledger.draft_note(&self.guard, from, to, None)?;
+            let raw = self.ledger.judge_note(&self.guard, &note)?;
+            return Ok(self.ledger.view_raw() - raw);
+        }
+        self.ledger.judge(&self.guard, proposal).map(|(_, _, saved)| saved)
+    }
+
+    fn propose(&mut self, proposal: Proposal) -> Result<u64, Refusal> {
+        let result = if let Proposal::Snip { from, to } = proposal {
+            self.ledger.draft_note(&self.guard, from, to, None).and_then(|note| {
+                let covered = note.counts.total();
+                let saved = self.ledger.accept_note(&self.guard, note)?;
+                self.tally.decided.covered = self.tally.decided.covered.saturating_add(covered);
+                Ok(saved)
+            })
+        } else {
+            self.ledger.accept(&self.guard, &proposal)
+        };
+        match &result {
+            Ok(_) => {
+                let decided = &mut self.tally.decided;
+                match proposal {
+                    Proposal::Clear { .. } | Proposal::ClearSuperseded { .. } | Proposal::OmitReasoning { .. } => {
+                        decided.cleared += 1;
+                    }
+                    Proposal::Offload { .. } | Proposal::Persist { .. } => decided.offloaded += 1,
+                    Proposal::ElideMedia { .. } | Proposal::ClipArguments { .. } => decided.elided += 1,
+                    Proposal::Condense { .. } => decided.condensed += 1,
+                    Proposal::Snip { .. } => {}
+                }
+            }
+            Err(_) => self.tally.refused = self.tally.refused.saturating_add(1),
+        }
+        result
+    }
+
+    fn tool_rule(&self, name: &str) -> ToolRule {
+        self.guard.tool_rule(name)
+    }
+
+    fn next_open_group(&self, group: usize) -> usize {
+        self.ledger.next_open_group(self.guard.columns, group)
+    }
+
+    fn explain(&mut self, mut line: String) {
+        if let Some(left) = self.tally.lines_left.checked_sub(1) {
+            self.tally.lines_left = left;
+            let cut = crate::text::floor_boundary(&line, 500);
+            line.truncate(cut);
+            self.tally.lines.push(line);
+        }
+    }
+
+    fn raw_for(&self, tokens: u64) -> u64 {
+        self.ledger.state().calibration().raw_for(tokens)
+    }
+}
+
+/// Raw tokens of one piece.
+pub(super) fn piece_raw(ledger: &Ledger, guard: &Guard<'_>, piece: Piece<'_>) -> u64 {
+    match piece {
+        Piece::Entry { entry } => u64::from(guard.columns.weight(entry)),
+        Piece::Text { entry, .. } | Piece::Elided { entry, .. } | Piece::Arguments { entry, .. } => {
+            ledger.view_weight(guard.columns, entry)
+        }
+        Piece::Note { text } | Piece::StandIn { text, .. } => u64::from(guard.weigher.framed(text)),
+    }
+}

@@ -1,0 +1,483 @@
+//! The one place that touches all rooms: a [`Compactor`] per session.
+
+mod desk;
+mod ladder;
+mod pass;
+mod summarizing;
+
+pub use summarizing::{Finish, SummaryFailure, SummaryReply, SummaryRequest};
+
+use alloc::{string::String, vec::Vec};
+use core::borrow::Borrow;
+
+use crate::{
+    budget::{Mode, TokenBudget},
+    config::Policy,
+    digest::Digest,
+    estimate::Refused,
+    notice::{CannotFit, CompactionNotice},
+    plan::{Proposal, Refusal},
+    render::RenderCache,
+    state::{Attachment, CompactionState, Guard, History, Ledger, Place},
+    transcript::{Columns, Transcript},
+};
+use pass::Pass;
+
+/// Facts of one turn that only the host knows.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Turn<'a> {
+    /// The context window as the host resolved it; the policy's own comes first, a learned one caps both.
+    pub window: Option<u64>,
+    /// The (endpoint, model) this turn goes to, as one string. Learned windows are kept per scope.
+    pub scope: &'a str,
+    /// Tokens of the tool schemas the request carries.
+    pub schema_tokens: u64,
+    /// The provider rejected the last view as too long.
+    pub overflow: bool,
+    /// The window the provider named when it rejected.
+    pub reported_window: Option<u64>,
+    /// The prompt cache is probably cold, so that a pass now breaks nothing.
+    pub cache_cold: bool,
+    /// The user asked to compact now.
+    pub manual: bool,
+    /// Window of the summarizer's own model, when it is another.
+    pub summarizer_window: Option<u64>,
+    /// A summarizer is at hand. Without one no summary is asked for.
+    pub can_summarize: bool,
+}
+
+/// What [`Compactor::poll`] asks the host to do.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Effect {
+    /// Summarize; answer with [`Compactor::handle_summary`].
+    Summarize(SummaryRequest),
+    /// Keep the content of `entry` under `digest`; answer with [`Compactor::handle_archived`].
+    Archive {
+        /// The entry.
+        entry: usize,
+        /// The key.
+        digest: Digest,
+    },
+    /// Run the stage of this name and hand its proposals in with [`Compactor::handle_proposals`].
+    RunStage {
+        /// The stage.
+        name: String,
+    },
+}
+
+/// Where a turn stands.
+#[derive(Debug)]
+pub enum Step<'a> {
+    /// The core needs the world. Answer it, then poll again.
+    Effect(Effect),
+    /// The view is ready.
+    Done(&'a Outcome),
+}
+
+/// What a turn came to.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Outcome {
+    /// Something was decided in this turn.
+    pub compacted: bool,
+    /// The account of the pass, when something was decided, and once when a target is out of reach.
+    pub notice: Option<CompactionNotice>,
+    /// Calibrated tokens before this turn's decisions.
+    pub tokens_before: u64,
+    /// Calibrated tokens of the view.
+    pub tokens_after: u64,
+    /// The room, when a window is known or an overflow stood in for it.
+    pub budget: Option<TokenBudget>,
+    /// What cannot shrink and is too large; `None` when the view fits, or no window is known.
+    pub cannot_fit: Option<CannotFit>,
+    /// After an overflow: whether the view is enough smaller (below 95 %) for a second try to make sense.
+    pub retry: Option<bool>,
+    /// First piece of the view that is not as it was in the last view; `None` when all of it is.
+    pub first_changed: Option<usize>,
+    /// How the record relates to the state.
+    pub attachment: Attachment,
+    /// Archive requests the host could not carry out.
+    pub archive_failures: u32,
+    /// Proposals refused in this turn.
+    pub refused: u32,
+    /// Raw tokens of the view at which a pass gained too little.
+    pub(crate) stalled: Option<u64>,
+    pub(crate) min_gain_percent: u8,
+}
+
+/// A second try after an overflow makes sense below this share of the rejected view, in per cent: what is
+/// dropped must be more than estimates are off by.
+pub const RETRY_BELOW_PERCENT: u64 = 95;
+
+/// Plans, keeps and renders the view of one session.
+///
+/// The methods are of four kinds. *Feeding*: [`sync`](Self::sync), [`handle_usage`](Self::handle_usage),
+/// `handle_*`. *Commands*: [`begin`](Self::begin), [`pin`](Self::pin). *Polling*: [`poll`](Self::poll).
+/// *Looking*: the rest.
+///
+/// **After `begin`, poll until `Done` before the view is used.** Between any two effects the compactor may be
+/// dropped, or begun anew: the state is then as it was before the pass.
+///
+/// ```
+/// use foreshorten_core::{Compactor, Effect, Policy, Step, Turn};
+/// use foreshorten_core::transcript::{Entry, OwnedTranscript};
+///
+/// let mut transcript = OwnedTranscript::default();
+/// let mut compactor = Compactor::new(Policy::default());
+/// transcript.push(Entry::user("hello"));
+/// compactor.sync(&transcript);
+/// compactor.begin(&transcript, Turn { window: Some(200_000), ..Turn::default() });
+/// loop {
+///     match compactor.poll(&transcript) {
+///         Step::Effect(Effect::Summarize(_)) => compactor.handle_summary(&transcript, Err(Default::default())),
+///         Step::Effect(Effect::Archive { .. }) => compactor.handle_archived(true),
+///         Step::Effect(_) => compactor.handle_proposals(&transcript, Vec::new()),
+///         Step::Done(_) => break,
+///     }
+/// }
+/// assert_eq!(compactor.view().len(), 1);
+/// ```
+#[derive(Debug)]
+pub struct Compactor<P = Policy> {
+    policy: P,
+    columns: Columns,
+    ledger: Ledger,
+    cache: RenderCache,
+    /// A stored state that has not met its record yet.
+    stored: Option<CompactionState>,
+    /// The state of the session a foreign record does not belong to.
+    aside: Option<CompactionState>,
+    attachment: Attachment,
+    /// First piece changed by the record itself since the last view.
+    changed: Option<usize>,
+    pass: Option<Pass>,
+    outcome: Outcome,
+    schema_tokens: u64,
+}
+
+impl<P: Borrow<Policy>> Compactor<P> {
+    /// A compactor for a new session.
+    #[must_use]
+    pub fn new(policy: P) -> Self {
+        Self {
+            policy,
+            columns: Columns::new(),
+            ledger: Ledger::default(),
+            cache: RenderCache::new(),
+            stored: None,
+            aside: None,
+            attachment: Attachment::default(),
+            changed: None,
+            pass: None,
+            outcome: Outcome::default(),
+            schema_tokens: 0,
+        }
+    }
+
+    /// A compactor that resumes from a stored state. The first [`sync`](Self::sync) fits it to the record.
+    #[must_use]
+    pub fn resume(policy: P, state: CompactionState) -> Self {
+        Self { stored: Some(state.sane()), ..Self::new(policy) }
+    }
+
+    /// The policy.
+    #[must_use]
+    pub fn policy(&self) -> &Policy {
+        self.policy.borrow()
+    }
+
+    /// Makes room for `additional` more entries, so that calm turns allocate nothing.
+    pub fn reserve(&mut self, additional: usize) {
+        self.columns.reserve(additional);
+        self.cache.reserve(additional);
+    }
+
+    /// Takes in the entries that were added since the last call. Costs what is new.
+    pub fn sync(&mut self, transcript: &dyn Transcript) -> History {
+        self.pass = None;
+        let policy = self.policy.borrow();
+        let weigher = &policy.config().weigher;
+        let first_time = self.columns.is_empty();
+        if first_time && let Some(mut state) = self.stored.take() {
+            for index in 0..transcript.len() {
+                self.columns.push(transcript, weigher.entry(transcript, index));
+            }
+            if self.columns.is_empty() {
+                self.stored = Some(state);
+                return History::New;
+            }
+            state.calibration.use_estimator(weigher.bytes.id());
+            self.attachment = state.attach(transcript, &self.columns);
+            if self.attachment.history == History::Foreign {
+                self.aside = Some(state);
+                state = CompactionState::new();
+                state.note_seen(&self.columns);
+            }
+            let guard = guard(policy, transcript, &self.columns);
+            self.ledger = Ledger::new(state, &guard);
+            self.cache.rebuild_from(&self.ledger, &guard, 0);
+            self.cache.settle();
+            return self.attachment.history;
+        }
+        self.attachment = Attachment { history: History::Grown, ..Attachment::default() };
+        let mut changed: Option<usize> = None;
+        for index in self.columns.len()..transcript.len() {
+            let weight = weigher.entry(transcript, index);
+            self.columns.push(transcript, weight);
+            let guard = guard(policy, transcript, &self.columns);
+            match self.ledger.pushed(&guard) {
+                None if changed.is_none() => self.cache.pushed(&self.ledger, &guard),
+                None => {}
+                Some(group) => changed = Some(changed.map_or(group, |before| before.min(group))),
+            }
+        }
+        if let Some(group) = changed {
+            // A result came for a call that had been given up: the view changes in the middle, and that is said.
+            let guard = guard(policy, transcript, &self.columns);
+            let piece = self.cache.rebuild_from(&self.ledger, &guard, group);
+            self.changed = Some(self.changed.map_or(piece, |before| before.min(piece)));
+            self.attachment.history = History::Edited;
+        }
+        if first_time {
+            self.attachment.history = History::New;
+        }
+        self.ledger.state.note_seen(&self.columns);
+        self.attachment.history
+    }
+
+    /// Takes in the provider's prompt-token count for the view handed out last.
+    ///
+    /// # Errors
+    /// Figures that cannot be a count of that view are refused, and nothing is learned.
+    pub fn handle_usage(&mut self, input_tokens: u64) -> Result<(), Refused> {
+        let state = &mut self.ledger.state;
+        let raw = core::mem::take(&mut state.last_view.raw);
+        state.calibration.observe(raw, input_tokens)
+    }
+
+    /// Starts a turn: decides whether a pass is due.
+    pub fn begin(&mut self, transcript: &dyn Transcript, turn: Turn<'_>) {
+        self.pass = None;
+        self.schema_tokens = turn.schema_tokens;
+        let state = &mut self.ledger.state;
+        state.turn += 1;
+        if let Some(named) = turn.reported_window {
+            state.learn_window(turn.scope, named);
+        }
+        if turn.overflow {
+            state.last_view = crate::state::LastView::default();
+        }
+        let tokens = self.tokens();
+        self.outcome = Outcome {
+            tokens_before: tokens,
+            tokens_after: tokens,
+            first_changed: self.changed.take(),
+            attachment: self.attachment,
+            min_gain_percent: self.policy.borrow().config().min_gain_percent,
+            ..Outcome::default()
+        };
+        self.pass = Pass::due(self.policy.borrow(), transcript, &self.columns, &self.ledger, &self.cache, turn, &mut self.outcome);
+        if self.pass.is_none() {
+            self.finish(transcript, turn.overflow);
+        }
+    }
+
+    /// Goes on with the turn until the host is needed or the view is ready.
+    pub fn poll(&mut self, transcript: &dyn Transcript) -> Step<'_> {
+        let policy = self.policy.borrow();
+        if let Some(pass) = &mut self.pass {
+            if let Some(effect) = pass.advance(policy, transcript, &self.columns, &self.ledger) {
+                return Step::Effect(effect);
+            }
+            if let Some(pass) = self.pass.take() {
+                let aggressive = pass.mode() == Mode::Aggressive;
+                self.commit(transcript, pass);
+                self.finish(transcript, aggressive);
+            }
+        }
+        Step::Done(&self.outcome)
+    }
+
+    /// Answers [`Effect::Summarize`].
+    pub fn handle_summary(&mut self, transcript: &dyn Transcript, reply: Result<SummaryReply, SummaryFailure>) {
+        if let Some(pass) = &mut self.pass {
+            pass.handle_summary(self.policy.borrow(), transcript, &self.columns, reply);
+            // Failures count whether or not the pass comes to anything.
+            self.ledger.state.breaker = *pass.breaker();
+        }
+    }
+
+    /// Answers [`Effect::Archive`]. A store that fails never blocks a turn: the record can always be recalled from.
+    pub fn handle_archived(&mut self, stored: bool) {
+        if let Some(pass) = &mut self.pass {
+            pass.handle_archived(stored);
+        }
+    }
+
+    /// Answers [`Effect::RunStage`]: every proposal is checked like any stage's.
+    pub fn handle_proposals(&mut self, transcript: &dyn Transcript, proposals: Vec<Proposal>) {
+        if let Some(pass) = &mut self.pass {
+            pass.handle_proposals(self.policy.borrow(), transcript, &self.columns, proposals);
+        }
+    }
+
+    /// The view, in pieces that borrow the record.
+    #[must_use]
+    pub const fn view(&self) -> &RenderCache {
+        &self.cache
+    }
+
+    /// The decisions and what was learned, to be stored. During a pass: as before it.
+    ///
+    /// For a foreign record this is the untouched state of the session it does not belong to.
+    #[must_use]
+    pub fn state(&self) -> &CompactionState {
+        self.aside.as_ref().or(self.stored.as_ref()).unwrap_or(&self.ledger.state)
+    }
+
+    /// The state, for what a host may set: labels, learned windows.
+    pub fn state_mut(&mut self) -> &mut CompactionState {
+        match (&mut self.aside, &mut self.stored) {
+            (Some(state), _) | (None, Some(state)) => state,
+            (None, None) => &mut self.ledger.state,
+        }
+    }
+
+    /// The ledger over the present record.
+    #[must_use]
+    pub const fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    /// Facts about the record.
+    #[must_use]
+    pub const fn columns(&self) -> &Columns {
+        &self.columns
+    }
+
+    /// What the last turn came to.
+    #[must_use]
+    pub const fn outcome(&self) -> &Outcome {
+        &self.outcome
+    }
+
+    /// Calibrated tokens of the view, schemas included.
+    #[must_use]
+    pub fn tokens(&self) -> u64 {
+        self.ledger.state.calibration.tokens(self.ledger.view_raw() + self.schema_tokens)
+    }
+
+    /// Pins an entry: it stays verbatim wherever it stands.
+    ///
+    /// # Errors
+    /// An entry that was reduced already cannot be pinned.
+    pub fn pin(&mut self, entry: usize) -> Result<(), Refusal> {
+        if entry >= self.columns.len() {
+            return Err(Refusal::OutOfRange);
+        }
+        if self.ledger.level(&self.columns, entry) > crate::plan::Level::Verbatim {
+            return Err(Refusal::NotRising);
+        }
+        let place = Place::of(&self.columns, entry);
+        let pins = &mut self.ledger.state.pins;
+        if let Err(at) = pins.binary_search(&place) {
+            pins.insert(at, place);
+        }
+        Ok(())
+    }
+
+    /// Takes a pin back.
+    pub fn unpin(&mut self, entry: usize) {
+        self.ledger.state.pins.retain(|pin| pin.index as usize != entry);
+    }
+
+    /// The checks that hold outside a pass.
+    #[must_use]
+    pub fn guard<'a>(&'a self, transcript: &'a dyn Transcript) -> Guard<'a> {
+        guard(self.policy.borrow(), transcript, &self.columns)
+    }
+
+    fn commit(&mut self, transcript: &dyn Transcript, pass: Pass) {
+        let guard = guard(self.policy.borrow(), transcript, &self.columns);
+        let Some(done) = pass.conclude(&self.ledger, &mut self.outcome) else { return };
+        let from = first_difference(self.ledger.state(), done.ledger.state(), &self.columns);
+        let raw_before = self.ledger.view_raw();
+        self.ledger = done.ledger;
+        let mut notice = done.notice;
+        if let Some(group) = from {
+            let piece = self.cache.rebuild_from(&self.ledger, &guard, group);
+            self.cache.settle();
+            let changed = self.outcome.first_changed.map_or(piece, |before| before.min(piece));
+            self.outcome.first_changed = Some(changed);
+            notice.first_changed = changed;
+            let kept: u64 = self.cache.pieces().take(changed).map(|p| desk::piece_raw(&self.ledger, &guard, p)).sum();
+            let all = (raw_before + self.schema_tokens).max(1);
+            notice.prefix_kept_percent = ((kept + self.schema_tokens) * 100 / all).min(100) as u8;
+        }
+        self.outcome.compacted = notice.decided.any();
+        self.outcome.notice = Some(notice);
+    }
+
+    fn finish(&mut self, transcript: &dyn Transcript, overflow: bool) {
+        let tokens = self.tokens();
+        let outcome = &mut self.outcome;
+        outcome.tokens_after = tokens;
+        if overflow {
+            outcome.retry = Some(tokens * 100 < outcome.tokens_before * RETRY_BELOW_PERCENT);
+        }
+        if let Some(budget) = outcome.budget
+            && tokens > budget.usable
+        {
+            let guard = guard(self.policy.borrow(), transcript, &self.columns);
+            outcome.cannot_fit = Some(ladder::account(&self.ledger, &guard, self.schema_tokens, tokens - budget.usable));
+        }
+        let raw = self.ledger.view_raw() + self.schema_tokens;
+        let state = &mut self.ledger.state;
+        if let Some(raw) = outcome.stalled {
+            state.stall.raw = raw;
+            state.stall.said = true;
+        }
+        if outcome.stalled.is_some() || outcome.compacted {
+            state.stall.len = self.columns.len() as u64;
+            state.stall.evidence = state.calibration.evidence();
+            state.stall.window = outcome.budget.map_or(0, |budget| budget.window);
+            state.stall.turn = state.turn;
+        }
+        state.last_view = crate::state::LastView { turn: state.turn, raw };
+    }
+}
+
+fn guard<'a>(policy: &'a Policy, transcript: &'a dyn Transcript, columns: &'a Columns) -> Guard<'a> {
+    let config = policy.config();
+    Guard {
+        transcript,
+        columns,
+        weigher: &config.weigher,
+        style: config.style,
+        summary_wrapper: &config.summary_wrapper,
+        tools: &config.tools,
+        may_condense: config.may_condense,
+        tail_start: columns.groups().saturating_sub(1),
+        last_resort: false,
+    }
+}
+
+/// The first group whose rendering differs between two states over one record.
+fn first_difference(a: &CompactionState, b: &CompactionState, columns: &Columns) -> Option<usize> {
+    let record = first_unequal(a.records(), b.records()).map(|(x, y)| {
+        let at = |r: Option<&crate::state::Record>| r.map_or(u32::MAX, |r| r.place.index);
+        at(x).min(at(y))
+    });
+    let note = first_unequal(a.notes(), b.notes()).map(|(x, y)| {
+        let at = |n: Option<&crate::state::Note>| n.map_or(u32::MAX, |n| n.from);
+        at(x).min(at(y))
+    });
+    let first = record.into_iter().chain(note).min()? as usize;
+    (first < columns.len()).then(|| columns.group(first))
+}
+
+fn first_unequal<'a, T: PartialEq>(a: &'a [T], b: &'a [T]) -> Option<(Option<&'a T>, Option<&'a T>)> {
+    let same = a.iter().zip(b).take_while(|(x, y)| x == y).count();
+    (same < a.len() || same < b.len()).then(|| (a.get(same), b.get(same)))
+}

@@ -1,0 +1,461 @@
+//! One run of the pipeline, as a state machine that can be dropped between any two effects.
+
+use alloc::{format, string::String, vec, vec::Vec};
+
+use super::{
+    Effect, Outcome, Turn,
+    desk::{PassDesk, Tally},
+    guard,
+    summarizing::{Summarizing, SummaryFailure, SummaryReply},
+};
+use crate::{
+    budget::{Mode, TokenBudget, Watermark, tail_start},
+    config::{PipelineStage, Policy},
+    digest::Digest,
+    notice::CompactionNotice,
+    plan::{Desk, Level, Proposal, StageContext},
+    render::RenderCache,
+    state::{Breaker, Guard, Ledger},
+    text::push_number,
+    transcript::{Columns, Transcript},
+};
+
+/// A pass in progress over a trial copy of the ledger.
+#[derive(Debug)]
+pub(super) struct Pass {
+    mode: Mode,
+    budget: TokenBudget,
+    /// What the ladder of last resorts makes the view fit.
+    limit: u64,
+    trial: Ledger,
+    tail_start: usize,
+    schema_tokens: u64,
+    summarizer_window: u64,
+    can_summarize: bool,
+    /// A stage asked for the pass although the view is below the trigger.
+    wanted: bool,
+    manual: bool,
+    stage: usize,
+    phase: Phase,
+    tally: Tally,
+    reasons: Vec<String>,
+    notice: CompactionNotice,
+    archive: Vec<(usize, Digest)>,
+    archive_failures: u32,
+}
+
+#[derive(Debug)]
+enum Phase {
+    Stages,
+    Summarizing(Summarizing),
+    External,
+    Ladder,
+    Archiving { waiting: bool },
+    Done,
+}
+
+/// A pass that is over.
+pub(super) struct Concluded {
+    pub(super) ledger: Ledger,
+    pub(super) notice: CompactionNotice,
+}
+
+/// Lines stages may add to a notice.
+const MAX_LINES: u32 = 32;
+
+impl Pass {
+    /// The pass that is due now, if one is; fills in the room.
+    pub(super) fn due(
+        policy: &Policy,
+        transcript: &dyn Transcript,
+        columns: &Columns,
+        ledger: &Ledger,
+        cache: &RenderCache,
+        turn: Turn<'_>,
+        outcome: &mut Outcome,
+    ) -> Option<Self> {
+        let tokens = outcome.tokens_before;
+        let state = ledger.state();
+        let known = policy.config().context_window.or(turn.window);
+        let window = match (known, state.learned_window(turn.scope)) {
+            (Some(known), Some(learned)) => Some(known.min(learned)),
+            (known, learned) => known.or(learned),
+        };
+        let mode = if turn.overflow {
+            Mode::Aggressive
+        } else if turn.manual {
+            Mode::Manual
+        } else {
+            Mode::Proactive
+        };
+        let (mut budget, mut limit) = match window {
+            Some(window) => {
+                let budget = policy.budget(window, mode);
+                (budget, budget.usable)
+            }
+            None if turn.overflow => (policy.budget(tokens.saturating_mul(2), mode), tokens),
+            None => return None,
+        };
+        if turn.overflow && (window.is_none() || tokens <= budget.usable) {
+            // The window does not explain the rejection, so the rejected view itself is the measure: a
+            // quarter of it is aimed at, and three quarters must be reached.
+            let usable = tokens.max(1);
+            budget = TokenBudget {
+                usable,
+                trigger: budget.trigger.min(usable),
+                target: (usable / 4).max(1),
+                tail: budget.tail.min((usable / 10).max(1)),
+                ..budget
+            };
+            limit = usable / 4 * 3;
+        }
+        if mode == Mode::Proactive && turn.cache_cold {
+            // A cold cache makes a pass free: half way between target and trigger is full enough.
+            budget.trigger = budget.target + (budget.trigger - budget.target).div_ceil(2);
+        }
+        if mode == Mode::Manual {
+            budget.target = budget.target.min(Watermark::BasisPoints(6_000).of(tokens.max(1)));
+        }
+        outcome.budget = Some(budget);
+        let wanted = mode == Mode::Proactive
+            && policy
+                .config()
+                .stages
+                .iter()
+                .any(|stage| matches!(stage, PipelineStage::Plan(stage) if stage.wants_pass(cache.len())));
+        if mode == Mode::Proactive && tokens < budget.trigger && !wanted {
+            return None;
+        }
+        let guard = guard(policy, transcript, columns);
+        let tail = tail_start(columns, state.calibration().raw_for(budget.tail), |group| {
+            if ledger.note_over(columns, group).is_some() { u64::MAX } else { ledger.group_weight(&guard, group) }
+        });
+        let mut pass = Self {
+            mode,
+            budget,
+            limit,
+            trial: Ledger::default(),
+            tail_start: tail,
+            schema_tokens: turn.schema_tokens,
+            summarizer_window: turn.summarizer_window.unwrap_or(budget.window),
+            can_summarize: turn.can_summarize,
+            wanted,
+            manual: turn.manual,
+            stage: 0,
+            phase: Phase::Stages,
+            tally: Tally { lines_left: MAX_LINES, ..Tally::default() },
+            reasons: Vec::new(),
+            notice: CompactionNotice::default(),
+            archive: Vec::new(),
+            archive_failures: 0,
+        };
+        if mode == Mode::Proactive && tokens <= budget.usable {
+            let stall = &state.stall;
+            let same_evidence = stall.len == columns.len() as u64
+                && stall.evidence == state.calibration().evidence()
+                && stall.window == budget.window;
+            let grown = ledger.view_raw() >= stall.raw.saturating_add(state.calibration().raw_for(budget.usable) / 20);
+            if same_evidence || (stall.raw > 0 && !grown) {
+                return None;
+            }
+            if !wanted && !pass.can_gain(policy, ledger, &guard) {
+                pass.stalled(ledger, outcome);
+                return None;
+            }
+        }
+        pass.trial = ledger.clone();
+        Some(pass)
+    }
+
+    /// Whether enough of the view could shrink for a proactive pass to be worth its price.
+    fn can_gain(&self, policy: &Policy, ledger: &Ledger, guard: &Guard<'_>) -> bool {
+        let columns = guard.columns;
+        let mut open = 0u64;
+        let mut group = ledger.next_open_group(columns, 0);
+        while group < self.tail_start {
+            open += ledger.group_weight(guard, group);
+            group = ledger.next_open_group(columns, group + 1);
+        }
+        let notes: u64 = (0..ledger.state().notes().len()).map(|at| ledger.note_cost(at)).sum();
+        (open + notes) * 100 >= ledger.view_raw() * u64::from(policy.config().min_gain_percent)
+    }
+
+    /// The target is out of reach: say so once, and remember at which size.
+    fn stalled(&self, ledger: &Ledger, outcome: &mut Outcome) {
+        outcome.stalled = Some(ledger.view_raw());
+        if !ledger.state().stall.said {
+            let mut line = String::from("the target of ");
+            push_number(&mut line, self.budget.target);
+            line.push_str(" tokens is out of reach: too little of the view can shrink");
+            outcome.notice = Some(CompactionNotice {
+                tokens_before: outcome.tokens_before,
+                tokens_after: outcome.tokens_before,
+                detail: vec![line],
+                prefix_kept_percent: 100,
+                ..CompactionNotice::default()
+            });
+        }
+    }
+
+    pub(super) const fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    pub(super) fn breaker(&self) -> &Breaker {
+        self.trial.state().breaker()
+    }
+
+    fn guard<'a>(&self, policy: &'a Policy, transcript: &'a dyn Transcript, columns: &'a Columns) -> Guard<'a> {
+        Guard { tail_start: self.tail_start, ..guard(policy, transcript, columns) }
+    }
+
+    fn desk<'a>(&'a mut self, guard: Guard<'a>) -> PassDesk<'a> {
+        PassDesk { ledger: &mut self.trial, guard, schema_tokens: self.schema_tokens, tally: &mut self.tally }
+    }
+
+    fn tokens(&self) -> u64 {
+        self.trial.state().calibration().tokens(self.trial.view_raw() + self.schema_tokens)
+    }
+
+    /// Goes on until the host is needed; `None` when the pass is over.
+    pub(super) fn advance(
+        &mut self,
+        policy: &Policy,
+        transcript: &dyn Transcript,
+        columns: &Columns,
+        committed: &Ledger,
+    ) -> Option<Effect> {
+        loop {
+            match &mut self.phase {
+                Phase::Stages => {
+                    let Some(stage) = policy.config().stages.get(self.stage) else {
+                        self.phase = Phase::Ladder;
+                        continue;
+                    };
+                    // Stages that limit entries have a say of their own; all others stop at the target.
+                    let counts = matches!(stage, PipelineStage::Plan(stage) if stage.wants_pass(usize::MAX));
+                    if self.tokens() <= self.budget.target && !counts {
+                        self.stage += 1;
+                        continue;
+                    }
+                    match stage {
+                        PipelineStage::Plan(stage) => {
+                            self.run(policy, transcript, columns, stage.name(), |context| stage.plan(context));
+                            self.stage += 1;
+                        }
+                        PipelineStage::Summarize(stage) => {
+                            let task = self.can_summarize.then(|| Summarizing::new(*stage, self.summarizer_window));
+                            match task {
+                                Some(task) => self.phase = Phase::Summarizing(task),
+                                None => self.stage += 1,
+                            }
+                        }
+                        PipelineStage::External(name) => {
+                            let name = name.clone();
+                            self.phase = Phase::External;
+                            return Some(Effect::RunStage { name });
+                        }
+                    }
+                }
+                Phase::Summarizing(task) => {
+                    let guard = Guard { tail_start: self.tail_start, ..guard(policy, transcript, columns) };
+                    let request = task.next(&self.trial, &guard, &self.budget, self.mode, self.schema_tokens);
+                    if let Some(request) = request {
+                        self.notice.summary_calls = task.calls();
+                        return Some(Effect::Summarize(request));
+                    }
+                    self.phase = Phase::Stages;
+                    self.stage += 1;
+                }
+                // The host polls again without having answered: take it as no proposals.
+                Phase::External => {
+                    self.phase = Phase::Stages;
+                    self.stage += 1;
+                }
+                Phase::Ladder => {
+                    self.climb(policy, transcript, columns);
+                    self.archive = if policy.config().archive { self.to_archive(committed) } else { Vec::new() };
+                    self.archive.reverse();
+                    self.phase = Phase::Archiving { waiting: false };
+                }
+                Phase::Archiving { waiting } => {
+                    if *waiting {
+                        self.archive.pop();
+                    }
+                    let Some(&(entry, digest)) = self.archive.last() else {
+                        self.phase = Phase::Done;
+                        continue;
+                    };
+                    *waiting = true;
+                    return Some(Effect::Archive { entry, digest });
+                }
+                Phase::Done => return None,
+            }
+        }
+    }
+
+    /// Runs one step over the desk and notes its name when anything came of it.
+    fn run(
+        &mut self,
+        policy: &Policy,
+        transcript: &dyn Transcript,
+        columns: &Columns,
+        name: &str,
+        step: impl FnOnce(&mut StageContext<'_>),
+    ) {
+        let guard = self.guard(policy, transcript, columns);
+        let (budget, aggressive, tail) = (self.budget, self.mode == Mode::Aggressive, self.tail_start);
+        let before = (self.tally.decided, self.tokens());
+        let mut desk = self.desk(guard);
+        step(&mut StageContext::new(transcript, columns, budget, aggressive, tail, &mut desk));
+        if self.tally.decided != before.0 {
+            self.ran(name, before.1);
+        }
+    }
+
+    /// Notes what a step freed.
+    fn ran(&mut self, name: &str, tokens_before: u64) {
+        let mut line = String::from(name);
+        line.push_str(": ");
+        push_number(&mut line, tokens_before.saturating_sub(self.tokens()));
+        line.push_str(" tokens freed");
+        self.tally.lines.push(line);
+        if self.reasons.last().is_none_or(|last| last != name) {
+            self.reasons.push(name.into());
+        }
+    }
+
+    fn climb(&mut self, policy: &Policy, transcript: &dyn Transcript, columns: &Columns) {
+        if self.tokens() <= self.limit {
+            return;
+        }
+        let guard = self.guard(policy, transcript, columns);
+        let (budget, limit) = (self.budget, self.limit);
+        let mut desk = self.desk(guard);
+        let rungs = super::ladder::climb(&mut desk, budget.target, limit);
+        for (name, freed, last_resort) in rungs {
+            let mut line = String::from(name);
+            line.push_str(": ");
+            push_number(&mut line, freed);
+            line.push_str(" raw tokens freed");
+            self.tally.lines.push(line);
+            self.reasons.push(name.into());
+            self.notice.last_resort |= last_resort;
+        }
+    }
+
+    /// New decisions about single entries whose content a store may keep.
+    fn to_archive(&self, committed: &Ledger) -> Vec<(usize, Digest)> {
+        let fresh = self.trial.state().records().iter().filter(|record| {
+            let before = committed.state().record(record.place.index as usize);
+            before.is_none_or(|before| before.action.digest() != record.action.digest())
+        });
+        fresh.filter_map(|record| Some((record.place.index as usize, record.action.digest()?))).collect()
+    }
+
+    pub(super) fn handle_summary(
+        &mut self,
+        policy: &Policy,
+        transcript: &dyn Transcript,
+        columns: &Columns,
+        reply: Result<SummaryReply, SummaryFailure>,
+    ) {
+        let before = self.tokens();
+        let guard = Guard { tail_start: self.tail_start, ..guard(policy, transcript, columns) };
+        let Phase::Summarizing(task) = &mut self.phase else { return };
+        let name = task.name();
+        match task.answer(&mut self.trial, &guard, &self.budget, reply) {
+            Ok(covered) => {
+                self.tally.decided.covered = self.tally.decided.covered.saturating_add(covered);
+                self.ran(name, before);
+            }
+            Err(why) => self.tally.lines.push(format!("{name}: {why}")),
+        }
+    }
+
+    pub(super) fn handle_archived(&mut self, stored: bool) {
+        if let Phase::Archiving { waiting } = &mut self.phase
+            && *waiting
+        {
+            *waiting = false;
+            self.archive.pop();
+            self.archive_failures += u32::from(!stored);
+        }
+    }
+
+    pub(super) fn handle_proposals(
+        &mut self,
+        policy: &Policy,
+        transcript: &dyn Transcript,
+        columns: &Columns,
+        proposals: Vec<Proposal>,
+    ) {
+        if !matches!(self.phase, Phase::External) {
+            return;
+        }
+        let name = policy.config().stages.get(self.stage).map_or_else(String::new, |stage| stage.name().into());
+        self.run(policy, transcript, columns, &name, |context| {
+            for proposal in proposals {
+                let _ = context.propose(proposal);
+            }
+        });
+        self.phase = Phase::Stages;
+        self.stage += 1;
+    }
+
+    /// What the pass came to; `None` when it gained too little to be recorded.
+    pub(super) fn conclude(self, committed: &Ledger, outcome: &mut Outcome) -> Option<Concluded> {
+        outcome.refused = self.tally.refused;
+        outcome.archive_failures = self.archive_failures;
+        let (before, after) = (outcome.tokens_before, self.tokens());
+        let proactive = self.mode == Mode::Proactive && before <= self.budget.usable && !self.wanted;
+        let gain = before.saturating_sub(after);
+        let enough = !proactive || gain * 100 >= before * u64::from(outcome.min_gain_percent);
+        let changed = self.trial.state().records() != committed.state().records()
+            || self.trial.state().notes() != committed.state().notes();
+        if !changed || !enough {
+            self.stalled(committed, outcome);
+            if let Some(notice) = &mut outcome.notice {
+                notice.detail.extend(self.tally.lines);
+                notice.summary_calls = self.notice.summary_calls;
+                notice.aggressive = self.mode == Mode::Aggressive;
+            }
+            return None;
+        }
+        let mut first = String::from("the view held ");
+        push_number(&mut first, before);
+        first.push_str(" of ");
+        push_number(&mut first, self.budget.usable);
+        first.push_str(" usable tokens");
+        let mut detail = vec![first];
+        detail.extend(self.tally.lines);
+        let mut reasons = self.reasons;
+        if self.manual {
+            reasons.insert(0, "manual_summary".into());
+        }
+        let summary = self.trial.state().notes().iter().rev().find(|note| {
+            !note.summary.text.is_empty() && !committed.state().notes().contains(note)
+        });
+        let notice = CompactionNotice {
+            reasons,
+            aggressive: self.mode == Mode::Aggressive,
+            manual: self.manual,
+            tokens_before: before,
+            tokens_after: after,
+            detail,
+            decided: self.tally.decided,
+            summary: summary.map(|note| note.summary.text.clone()),
+            ..self.notice
+        };
+        let mut ledger = self.trial;
+        ledger.state.stall = crate::state::Stall::default();
+        Some(Concluded { ledger, notice })
+    }
+}
+
+impl PassDesk<'_> {
+    /// Whether an entry stands in the view in any form.
+    pub(super) fn is_shown(&self, entry: usize) -> bool {
+        self.level(entry) < Level::Covered
+    }
+}

@@ -1,0 +1,286 @@
+//! A stored state meets a record: what still describes it stays, what does not is dropped.
+
+use hashbrown::{HashMap, HashSet};
+
+use super::{Action, CompactionState, Note, OffloadRecord, Place, Record};
+use crate::{
+    digest::Digest,
+    marker::ClearReason,
+    text,
+    transcript::{Chain, Columns, EntryKind, Identity, Transcript, text_of},
+};
+
+/// How a record relates to the state it met.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum History {
+    /// The state knew no record yet.
+    #[default]
+    New,
+    /// The known record, possibly with new entries at the end.
+    Grown,
+    /// The known record, edited, trimmed or rewound: what no longer describes it was dropped.
+    Edited,
+    /// Another conversation: the state does not apply and is left alone.
+    Foreign,
+}
+
+/// What attaching found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Attachment {
+    /// How record and state relate.
+    pub history: History,
+    /// Decisions dropped because their place is gone or ambiguous.
+    pub dropped: usize,
+    /// Reduced results whose body is another than when it was reduced.
+    pub changed_bodies: usize,
+}
+
+impl CompactionState {
+    /// Fits the state to the record that `columns` describes.
+    pub(crate) fn attach(&mut self, transcript: &dyn Transcript, columns: &Columns) -> Attachment {
+        let known = self.anchors.len as usize;
+        if known == 0 {
+            self.note_seen(columns);
+            return Attachment::default();
+        }
+        let grown = known <= columns.len() && columns.chain(known - 1) == self.anchors.chain;
+        if !grown && !self.recognises(columns) {
+            return Attachment { history: History::Foreign, ..Attachment::default() };
+        }
+        let mut found = Attachment { history: History::Grown, ..Attachment::default() };
+        self.place_again(columns, &mut found);
+        self.check_bodies(transcript, columns, &mut found);
+        if !grown {
+            found.history = History::Edited;
+            self.forget_seen();
+            self.last_view = super::LastView::default();
+        }
+        if found.dropped > 0 {
+            found.history = History::Edited;
+            self.epoch += 1;
+        }
+        self.note_seen(columns);
+        found
+    }
+
+    /// Whether a record that is not a continuation is the same conversation, edited: it begins with the same
+    /// entry, or the newest entries known stand in it in one run (the front was trimmed).
+    fn recognises(&self, columns: &Columns) -> bool {
+        let body = || (0..columns.len()).filter(|&index| columns.kind(index) != EntryKind::System);
+        let Some(first) = body().next() else { return false };
+        if columns.identity(first) == self.anchors.first {
+            return true;
+        }
+        // Fewer than three entries in a row may be quoted by a title request or a sub-agent.
+        let recent = &self.anchors.recent;
+        if recent.len() < 3 {
+            return false;
+        }
+        let mut matched = 0;
+        for index in body() {
+            let identity = columns.identity(index);
+            if identity == recent[matched] {
+                matched += 1;
+                if matched == recent.len() {
+                    return true;
+                }
+            } else {
+                matched = usize::from(identity == recent[0]);
+            }
+        }
+        false
+    }
+
+    fn place_again(&mut self, columns: &Columns, found: &mut Attachment) {
+        let stands = |place: &Place| {
+            let index = place.index as usize;
+            index < columns.len() && columns.chain(index) == place.chain && columns.identity(index) == place.identity
+        };
+        let note_stands = |note: &Note| {
+            let (from, to) = (note.from as usize, note.to as usize);
+            to <= columns.len()
+                && before(columns, from) == note.before
+                && before(columns, to) == note.after
+                && is_boundary(columns, from)
+                && is_boundary(columns, to)
+                && note.kept.iter().all(stands)
+        };
+        let settled = self.records.iter().all(|record| stands(&record.place))
+            && self.pins.iter().all(stands)
+            && self.notes.iter().all(note_stands);
+        if settled {
+            return;
+        }
+        let finder = Finder::new(columns);
+        let mut records = core::mem::take(&mut self.records);
+        let total = records.len() + self.notes.len();
+        records.retain_mut(|record| finder.place(&mut record.place, columns));
+        records.sort_unstable();
+        records.dedup_by(|b, a| a.place == b.place);
+        self.records = records;
+        self.pins.retain_mut(|pin| finder.place(pin, columns));
+        self.pins.sort_unstable();
+        self.notes.retain_mut(|note| {
+            if note_stands(note) {
+                return true;
+            }
+            let (Some(from), Some(to)) = (finder.boundary(note.before, columns), finder.boundary(note.after, columns)) else {
+                return false;
+            };
+            note.from = from;
+            note.to = to;
+            from < to && note.kept.iter_mut().all(|place| finder.place(place, columns))
+        });
+        self.notes = super::join::maximal(self.notes.iter());
+        found.dropped += total.saturating_sub(self.records.len() + self.notes.len());
+    }
+
+    /// Looks whether previews can still be cut from the record.
+    fn check_bodies(&mut self, transcript: &dyn Transcript, columns: &Columns, found: &mut Attachment) {
+        let mut dropped = 0;
+        let mut changed = 0;
+        self.records.retain_mut(|record| {
+            let index = record.place.index as usize;
+            match &record.action {
+                Action::Clear { bytes, .. } => {
+                    changed += usize::from(content_bytes(transcript, index) != *bytes);
+                    true
+                }
+                Action::Elide { parts, .. } => {
+                    let count = transcript.entry(index).parts;
+                    let there = parts.iter().all(|&part| part < count);
+                    dropped += usize::from(!there);
+                    there
+                }
+                Action::Offload(facts) => match check_preview(transcript, index, facts) {
+                    Preview::Same => true,
+                    Preview::Trimmed => {
+                        changed += 1;
+                        true
+                    }
+                    Preview::Gone => {
+                        // The frozen preview cannot be made any more: one level up, over the body that is there.
+                        changed += 1;
+                        record.action = Action::Clear {
+                            digest: Digest::of_entry(transcript, index),
+                            bytes: content_bytes(transcript, index),
+                            why: ClearReason::Space,
+                            by_id: false,
+                        };
+                        true
+                    }
+                },
+                _ => true,
+            }
+        });
+        let _ = columns;
+        found.dropped += dropped;
+        found.changed_bodies = changed;
+    }
+}
+
+enum Preview {
+    Same,
+    Trimmed,
+    Gone,
+}
+
+fn check_preview(transcript: &dyn Transcript, index: usize, facts: &OffloadRecord) -> Preview {
+    let body = text_of(transcript, index);
+    let head = text::head(&body, facts.head as usize);
+    let intact = head.len() == facts.head as usize && Digest::of(head.as_bytes()).short() == facts.head_digest;
+    if content_bytes(transcript, index) == facts.bytes && intact {
+        Preview::Same
+    } else if intact && facts.tail == 0 {
+        Preview::Trimmed
+    } else {
+        Preview::Gone
+    }
+}
+
+/// Bytes of an entry's content: its texts joined by a line feed, and its media payloads.
+pub(super) fn content_bytes(transcript: &dyn Transcript, index: usize) -> u64 {
+    use crate::transcript::PartRef;
+    let (mut bytes, mut texts) = (0u64, 0u64);
+    for part in 0..transcript.entry(index).parts as usize {
+        bytes += match transcript.part(index, part) {
+            PartRef::Text(text) => {
+                texts += 1;
+                text.len() as u64
+            }
+            PartRef::Image(media) | PartRef::File(media) => media.data.len() as u64,
+            PartRef::Opaque(data) => data.len() as u64,
+        };
+    }
+    bytes + texts.saturating_sub(1)
+}
+
+/// The chain before entry `index`.
+pub(super) fn before(columns: &Columns, index: usize) -> Chain {
+    index.checked_sub(1).map(|last| columns.chain(last)).unwrap_or_default()
+}
+
+fn is_boundary(columns: &Columns, index: usize) -> bool {
+    index == columns.len() || columns.group_start(columns.group(index)) == index
+}
+
+/// Finds places again: by the fingerprint of the whole prefix where it is unchanged, else by what the entry
+/// is, if that is unique.
+struct Finder {
+    by_chain: HashMap<Chain, u32>,
+    by_identity: HashMap<Identity, u32>,
+    ambiguous: HashSet<Identity>,
+}
+
+impl Finder {
+    fn new(columns: &Columns) -> Self {
+        let mut finder = Self {
+            by_chain: HashMap::with_capacity(columns.len()),
+            by_identity: HashMap::with_capacity(columns.len()),
+            ambiguous: HashSet::new(),
+        };
+        for index in 0..columns.len() {
+            let at = u32::try_from(index).unwrap_or(u32::MAX);
+            if columns.kind(index) != EntryKind::System {
+                finder.by_chain.insert(columns.chain(index), at);
+            }
+            if finder.by_identity.insert(columns.identity(index), at).is_some() {
+                finder.ambiguous.insert(columns.identity(index));
+            }
+        }
+        finder
+    }
+
+    fn place(&self, place: &mut Place, columns: &Columns) -> bool {
+        let by_chain = self
+            .by_chain
+            .get(&place.chain)
+            .copied()
+            .filter(|&index| columns.identity(index as usize) == place.identity);
+        let by_identity = || {
+            (!self.ambiguous.contains(&place.identity)).then(|| self.by_identity.get(&place.identity).copied()).flatten()
+        };
+        let Some(index) = by_chain.or_else(by_identity) else { return false };
+        *place = Place::of(columns, index as usize);
+        true
+    }
+
+    /// Start of the group that follows the prefix with this fingerprint.
+    fn boundary(&self, chain: Chain, columns: &Columns) -> Option<u32> {
+        let mut index = if chain == Chain::default() { 0 } else { *self.by_chain.get(&chain)? as usize + 1 };
+        // A note never begins with the fixed head.
+        if chain == Chain::default() {
+            while index < columns.len() && columns.kind(index) == EntryKind::System {
+                index += 1;
+            }
+        }
+        is_boundary(columns, index).then(|| u32::try_from(index).ok()).flatten()
+    }
+}
+
+impl Record {
+    pub(super) fn new(columns: &Columns, index: usize, action: Action) -> Self {
+        Self { place: Place::of(columns, index), action }
+    }
+}
