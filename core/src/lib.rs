@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 extern crate alloc;
 pub mod digest;
+pub mod estimate;
 pub mod transcript;
 pub mod view;
 /// Placeholder doc.
