@@ -167,11 +167,7 @@ impl PolicyConfig {
             if let Watermark::Tokens(at) = self.compact_at {
                 check(at <= usable, "compact_at", "no more than the usable window (window minus reserve)")?;
             }
-            check(
-                self.compact_to.of(usable) < self.compact_at.of(usable),
-                "compact_to",
-                "below `compact_at`",
-            )?;
+            check(self.compact_to.of(usable) < self.compact_at.of(usable), "compact_to", "below `compact_at`")?;
             check(
                 self.keep_recent_tokens.is_none_or(|tail| tail < usable),
                 "keep_recent_tokens",

@@ -91,7 +91,9 @@ mod tests {
 
     #[test]
     fn usable_is_never_nothing() {
-        for (window, reserve) in [(16_000, 32_000), (8_192, 16_384), (4_096, 4_096), (1, 16_384), (0, 0), (16_385, 16_384)] {
+        for (window, reserve) in
+            [(16_000, 32_000), (8_192, 16_384), (4_096, 4_096), (1, 16_384), (0, 0), (16_385, 16_384)]
+        {
             for mode in [Mode::Proactive, Mode::Aggressive] {
                 let budget = budget(window, reserve, mode);
                 assert!(budget.usable >= window / 2 && budget.usable >= 1, "{budget:?}");

@@ -3,32 +3,8 @@
 use alloc::boxed::Box;
 use core::fmt;
 
+use super::ByteEstimator;
 use crate::transcript::{PartRef, Transcript};
-
-/// How text is turned into tokens.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ByteEstimator {
-    /// A quarter of the UTF-8 bytes, rounded up: the seeds' rule, under which multi-byte scripts weigh in by bytes.
-    #[default]
-    BytesPer4,
-}
-
-impl ByteEstimator {
-    /// Tokens of `text`.
-    #[must_use]
-    pub fn tokens(self, text: &str) -> u32 {
-        match self {
-            Self::BytesPer4 => u32::try_from(text.len().div_ceil(4)).unwrap_or(u32::MAX),
-        }
-    }
-
-    /// A stable code, kept in the state so that a change of estimator is noticed.
-    #[must_use]
-    pub const fn id(self) -> u8 {
-        0
-    }
-}
 
 /// An exact counter supplied by a provider.
 ///
@@ -56,7 +32,7 @@ pub struct Weigher {
 impl Default for Weigher {
     fn default() -> Self {
         Self {
-            bytes: ByteEstimator::default(),
+            bytes: ByteEstimator::BytesPer4,
             image_tokens: 1_600,
             file_tokens: 2_000,
             entry_overhead: 8,

@@ -54,7 +54,8 @@ pub(super) fn but_newest(ctx: &StageContext<'_>, keep: u32) -> alloc::vec::Vec<u
         if in_tail >= keep as usize {
             break;
         }
-        in_tail += columns.members(group).filter(|&e| columns.kind(e) == crate::transcript::EntryKind::ToolResult).count();
+        in_tail +=
+            columns.members(group).filter(|&e| columns.kind(e) == crate::transcript::EntryKind::ToolResult).count();
     }
     let mut results = ctx.results();
     let spare = (keep as usize).saturating_sub(in_tail);

@@ -184,15 +184,19 @@ fn shorten_notes(desk: &mut PassDesk<'_>, limit: u64) {
 pub(super) fn account(ledger: &Ledger, guard: &Guard<'_>, schema_tokens: u64, over: u64) -> CannotFit {
     let columns = guard.columns;
     let scale = |raw: u64| ledger.state().calibration().ratio().scale(raw);
-    let mut out = CannotFit { over, tools: schema_tokens, system: scale(columns.system_weight()), ..CannotFit::default() };
+    let mut out =
+        CannotFit { over, tools: schema_tokens, system: scale(columns.system_weight()), ..CannotFit::default() };
     let newest = columns.groups().saturating_sub(1);
     let pinned = |entry: usize| {
         columns.kind(entry) != EntryKind::System && ledger.is_pinned(columns, entry) && columns.group(entry) != newest
     };
     let user = columns.newest_user() as usize;
     let pins = ledger.state().pins.iter().map(|pin| pin.index as usize).filter(|&pin| pin != user);
-    let pins: u64 =
-        pins.chain((user < columns.len()).then_some(user)).filter(|&e| pinned(e)).map(|e| ledger.view_weight(columns, e)).sum();
+    let pins: u64 = pins
+        .chain((user < columns.len()).then_some(user))
+        .filter(|&e| pinned(e))
+        .map(|e| ledger.view_weight(columns, e))
+        .sum();
     out.pinned = scale(pins);
     if columns.groups() > 0 {
         out.newest = scale(ledger.group_weight(guard, newest));

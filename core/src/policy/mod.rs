@@ -5,7 +5,7 @@ mod ladder;
 mod pass;
 mod summarizing;
 
-pub use summarizing::{Finish, SummaryFailure, SummaryReply, SummaryRequest};
+pub use summarizing::{Finish, Rejected, SummaryFailure, SummaryReply, SummaryRequest};
 
 use alloc::{string::String, vec::Vec};
 use core::borrow::Borrow;
@@ -277,7 +277,15 @@ impl<P: Borrow<Policy>> Compactor<P> {
             min_gain_percent: self.policy.borrow().config().min_gain_percent,
             ..Outcome::default()
         };
-        self.pass = Pass::due(self.policy.borrow(), transcript, &self.columns, &self.ledger, &self.cache, turn, &mut self.outcome);
+        self.pass = Pass::due(
+            self.policy.borrow(),
+            transcript,
+            &self.columns,
+            &self.ledger,
+            &self.cache,
+            turn,
+            &mut self.outcome,
+        );
         if self.pass.is_none() {
             self.finish(transcript, turn.overflow);
         }
@@ -430,7 +438,8 @@ impl<P: Borrow<Policy>> Compactor<P> {
             && tokens > budget.usable
         {
             let guard = guard(self.policy.borrow(), transcript, &self.columns);
-            outcome.cannot_fit = Some(ladder::account(&self.ledger, &guard, self.schema_tokens, tokens - budget.usable));
+            outcome.cannot_fit =
+                Some(ladder::account(&self.ledger, &guard, self.schema_tokens, tokens - budget.usable));
         }
         let raw = self.ledger.view_raw() + self.schema_tokens;
         let state = &mut self.ledger.state;

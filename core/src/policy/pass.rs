@@ -433,9 +433,13 @@ impl Pass {
         if self.manual {
             reasons.insert(0, "manual_summary".into());
         }
-        let summary = self.trial.state().notes().iter().rev().find(|note| {
-            !note.summary.text.is_empty() && !committed.state().notes().contains(note)
-        });
+        let summary = self
+            .trial
+            .state()
+            .notes()
+            .iter()
+            .rev()
+            .find(|note| !note.summary.text.is_empty() && !committed.state().notes().contains(note));
         let notice = CompactionNotice {
             reasons,
             aggressive: self.mode == Mode::Aggressive,

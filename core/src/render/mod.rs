@@ -8,10 +8,10 @@ mod cache;
 pub use cache::RenderCache;
 
 use crate::{
+    estimate::Weigher,
     marker::{MarkerStyle, SUMMARY_WRAPPER},
     state::{CompactionState, Guard, Ledger},
     transcript::{Columns, Transcript},
-    estimate::Weigher,
 };
 
 /// Renders the view of `transcript` under `state` from scratch.

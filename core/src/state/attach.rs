@@ -125,7 +125,8 @@ impl CompactionState {
             if note_stands(note) {
                 return true;
             }
-            let (Some(from), Some(to)) = (finder.boundary(note.before, columns), finder.boundary(note.after, columns)) else {
+            let (Some(from), Some(to)) = (finder.boundary(note.before, columns), finder.boundary(note.after, columns))
+            else {
                 return false;
             };
             note.from = from;
@@ -259,7 +260,9 @@ impl Finder {
             .copied()
             .filter(|&index| columns.identity(index as usize) == place.identity);
         let by_identity = || {
-            (!self.ambiguous.contains(&place.identity)).then(|| self.by_identity.get(&place.identity).copied()).flatten()
+            (!self.ambiguous.contains(&place.identity))
+                .then(|| self.by_identity.get(&place.identity).copied())
+                .flatten()
         };
         let Some(index) = by_chain.or_else(by_identity) else { return false };
         *place = Place::of(columns, index as usize);

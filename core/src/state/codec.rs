@@ -107,8 +107,7 @@ impl CompactionState {
         self.pins.sort_unstable();
         self.windows.sort_unstable();
         self.windows.dedup_by(|b, a| a.scope == b.scope);
-        self.windows
-            .retain(|window| (crate::budget::MIN_WINDOW..=crate::budget::MAX_WINDOW).contains(&window.tokens));
+        self.windows.retain(|window| (crate::budget::MIN_WINDOW..=crate::budget::MAX_WINDOW).contains(&window.tokens));
         self.labels.sort_unstable();
         self.labels.dedup_by(|b, a| a.0 == b.0);
         self.calibration = self.calibration.sane();

@@ -49,7 +49,9 @@ impl Guard<'_> {
     /// The rule for a tool.
     #[must_use]
     pub fn tool_rule(&self, name: &str) -> ToolRule {
-        self.tools.binary_search_by(|(tool, _)| tool.as_str().cmp(name)).map_or(ToolRule::Ordinary, |at| self.tools[at].1)
+        self.tools
+            .binary_search_by(|(tool, _)| tool.as_str().cmp(name))
+            .map_or(ToolRule::Ordinary, |at| self.tools[at].1)
     }
 
     fn stand_in_cost(&self) -> u64 {
@@ -231,8 +233,7 @@ impl Ledger {
         let columns = guard.columns;
         let entry = proposal.entry().filter(|&entry| entry < columns.len()).ok_or(Refusal::OutOfRange)?;
         match self.protection(guard, entry) {
-            Some(Refusal::Tail)
-                if guard.last_resort && columns.kind(entry) == EntryKind::ToolResult => {}
+            Some(Refusal::Tail) if guard.last_resort && columns.kind(entry) == EntryKind::ToolResult => {}
             Some(refusal) => return Err(refusal),
             None => {}
         }
@@ -308,9 +309,8 @@ impl Ledger {
                 if !matches!(kind, EntryKind::User | EntryKind::ToolResult) || columns.is_orphan(entry) {
                     return Err(Refusal::WrongKind);
                 }
-                let is_media = |part: u32| {
-                    matches!(transcript.part(entry, part as usize), PartRef::Image(_) | PartRef::File(_))
-                };
+                let is_media =
+                    |part: u32| matches!(transcript.part(entry, part as usize), PartRef::Image(_) | PartRef::File(_));
                 let count = transcript.entry(entry).parts;
                 let mut parts = match parts {
                     None => (0..count).filter(|&part| is_media(part)).collect(),
@@ -357,9 +357,9 @@ impl Ledger {
                     return Err(Refusal::Sealed);
                 }
                 // An assistant message of nothing but reasoning would become empty.
-                let alone = columns.members(columns.group(entry)).all(|member| {
-                    member == entry || columns.kind(member) == EntryKind::Reasoning
-                });
+                let alone = columns
+                    .members(columns.group(entry))
+                    .all(|member| member == entry || columns.kind(member) == EntryKind::Reasoning);
                 if alone { Err(Refusal::WrongKind) } else { Ok(Action::Omit) }
             }
             Proposal::Snip { .. } => Err(Refusal::OutOfRange),

@@ -13,7 +13,7 @@ mod note;
 mod record;
 
 pub use attach::{Attachment, History};
-pub use breaker::Breaker;
+pub use breaker::{Breaker, HALF_OPEN_AFTER_TURNS};
 pub use codec::{FORMAT_VERSION, StateError};
 pub use ledger::{Guard, Ledger};
 pub use note::{Note, NoteKind, SummaryState};

@@ -264,9 +264,8 @@ impl Columns {
         let run = self.group_start(group)..self.group_start(group + 1);
         let late = if self.late.is_empty() { &[][..] } else { &self.late[..] };
         let first = late.partition_point(|&(_, entry)| (entry as usize) < run.end);
-        run.filter(move |&index| self.group[index] as usize == group).chain(
-            late[first..].iter().filter(move |&&(of, _)| of as usize == group).map(|&(_, entry)| entry as usize),
-        )
+        run.filter(move |&index| self.group[index] as usize == group)
+            .chain(late[first..].iter().filter(move |&&(of, _)| of as usize == group).map(|&(_, entry)| entry as usize))
     }
 
     /// Whether any result arrived late.
