@@ -1,1 +1,4 @@
 //! Host library of Foreshorten.
+
+pub mod economics;
+pub mod report;

@@ -1,0 +1,195 @@
+//! What a provider's prompt cache holds.
+
+use std::collections::{HashMap, VecDeque};
+use std::hash::{BuildHasherDefault, Hasher};
+
+use super::prices::{CacheRule, PriceRow};
+
+/// Entries kept for [`CacheRule::Breakpoints`], far more than any conversation has alive.
+const BREAKPOINT_ENTRIES: usize = 256;
+
+/// Prefixes off the last request's path that are remembered before the older half is let go.
+const GENERATION: usize = 1 << 19;
+
+/// One position on the path of the last request: everything up to and including a segment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Step {
+    /// Identity of the prefix that ends here.
+    pub(super) hash: u64,
+    /// Its weight.
+    pub(super) tokens: u64,
+    /// Its size.
+    pub(super) bytes: u64,
+}
+
+/// The last request as a row of prefixes; position `n` is the prefix of the first `n` segments.
+#[derive(Clone, Debug, Default)]
+pub(super) struct PathSteps(Vec<Step>);
+
+impl PathSteps {
+    pub(super) const fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The prefix of the first `length` segments.
+    pub(super) fn prefix(&self, length: usize) -> Step {
+        match length.checked_sub(1) {
+            None => Step::default(),
+            Some(at) => self.0.get(at).or_else(|| self.0.last()).copied().unwrap_or_default(),
+        }
+    }
+
+    pub(super) fn push(&mut self, step: Step) {
+        self.0.push(step);
+    }
+
+    pub(super) fn after(&self, length: usize) -> &[Step] {
+        self.0.get(length..).unwrap_or_default()
+    }
+
+    pub(super) fn truncate(&mut self, length: usize) {
+        self.0.truncate(length);
+    }
+}
+
+/// The identity of a prefix after one more segment.
+pub(super) const fn extend(prefix: u64, segment: u64) -> u64 {
+    let mut mixed = prefix.rotate_left(29) ^ segment.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    mixed = (mixed ^ (mixed >> 30)).wrapping_add(0x2545_F491_4F6C_DD1D).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    mixed ^ (mixed >> 31)
+}
+
+/// Keys are already mixed, so they are their own hash.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Premixed(u64);
+
+impl Hasher for Premixed {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
+        }
+    }
+    fn write_u64(&mut self, value: u64) {
+        self.0 = value;
+    }
+}
+
+/// Prefix to the second of its last use.
+type Prefixes = HashMap<u64, u64, BuildHasherDefault<Premixed>>;
+
+/// An entry at a mark.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Entry {
+    length: usize,
+    hash: u64,
+    touched: u64,
+}
+
+/// What is alive, by the row's rule.
+#[derive(Clone, Debug)]
+pub(super) enum Cache {
+    /// Prefixes that left the last request's path, with the second of their last use; in two generations, so that
+    /// memory is bounded without ever walking the whole table. What is on the path was used by the last request.
+    Anywhere { young: Prefixes, old: Prefixes },
+    /// Entries at marks, the most recently used last.
+    Marked { entries: VecDeque<Entry>, capacity: usize, lookback: Option<usize>, max_marks: usize },
+}
+
+impl Cache {
+    pub(super) fn new(rule: CacheRule) -> Self {
+        match rule {
+            CacheRule::Automatic => Self::Anywhere { young: Prefixes::default(), old: Prefixes::default() },
+            CacheRule::Breakpoints { max_marks, lookback } => Self::Marked {
+                entries: VecDeque::new(),
+                capacity: BREAKPOINT_ENTRIES,
+                lookback: Some(lookback),
+                max_marks,
+            },
+            CacheRule::Exact { max_marks, remembered } => {
+                Self::Marked { entries: VecDeque::new(), capacity: remembered, lookback: None, max_marks }
+            }
+        }
+    }
+
+    /// Prefixes leave the path; they were last used at second `used`.
+    pub(super) fn retire(&mut self, steps: &[Step], used: u64) {
+        let Self::Anywhere { young, old } = self else { return };
+        for step in steps {
+            if young.len() >= GENERATION {
+                *old = std::mem::take(young);
+            }
+            young.insert(step.hash, used);
+        }
+    }
+
+    /// Whether the prefix `hash`, not on the last path, was used at or after second `since`.
+    fn knows(&self, hash: u64, since: u64) -> bool {
+        let Self::Anywhere { young, old } = self else { return false };
+        young.get(&hash).or_else(|| old.get(&hash)).is_some_and(|used| *used >= since)
+    }
+
+    /// How many leading segments of `path` are still cached under the automatic rule.
+    ///
+    /// `shared` of them are the last request's, which are alive exactly when `warm`. Whoever used a prefix used every
+    /// shorter one, so the first miss ends the search.
+    pub(super) fn longest(&self, path: &PathSteps, shared: usize, warm: bool, since: u64) -> usize {
+        if !warm {
+            return 0;
+        }
+        shared + path.after(shared).iter().take_while(|step| self.knows(step.hash, since)).count()
+    }
+
+    /// Under a rule with marks: the tokens read, after which all marks are entries used at second `now`.
+    ///
+    /// `marks` are ascending positions on `path`.
+    pub(super) fn read_and_mark(&mut self, path: &PathSteps, marks: &[usize], since: u64, now: u64) -> u64 {
+        let Self::Marked { entries, capacity, lookback, .. } = self else { return 0 };
+        entries.retain(|entry| entry.touched >= since);
+        let found = entries
+            .iter()
+            .filter(|entry| entry.length <= path.len() && path.prefix(entry.length).hash == entry.hash)
+            .filter(|entry| match *lookback {
+                None => true,
+                Some(reach) => marks.iter().any(|mark| *mark >= entry.length && mark - entry.length <= reach),
+            })
+            .max_by_key(|entry| entry.length)
+            .copied();
+        for length in found.map(|entry| entry.length).iter().chain(marks) {
+            let hash = path.prefix(*length).hash;
+            entries.retain(|entry| entry.hash != hash);
+            entries.push_back(Entry { length: *length, hash, touched: now });
+        }
+        while entries.len() > *capacity {
+            entries.pop_front();
+        }
+        found.map_or(0, |entry| path.prefix(entry.length).tokens)
+    }
+}
+
+/// The marks of a request: those asked for, then the end of the last request when it is whole in this one and a mark
+/// is left over, then the end. Ascending, without prefixes too short to be cached.
+pub(super) fn place_marks(
+    path: &PathSteps,
+    asked: &[usize],
+    last_end: Option<usize>,
+    max_marks: usize,
+    row: &PriceRow,
+    marks: &mut Vec<usize>,
+) {
+    marks.clear();
+    let long_enough = |length: usize| length > 0 && path.prefix(length).tokens >= row.min_tokens;
+    let end = path.len();
+    if long_enough(end) {
+        marks.push(end);
+    }
+    for length in asked.iter().copied().chain(last_end) {
+        if marks.len() < max_marks && length < end && long_enough(length) && !marks.contains(&length) {
+            marks.push(length);
+        }
+    }
+    marks.sort_unstable();
+}
