@@ -13,6 +13,7 @@ pub mod marker;
 pub mod notice;
 pub mod plan;
 pub mod policy;
+pub mod recall;
 pub mod render;
 pub mod state;
 pub mod summary;

@@ -56,7 +56,9 @@ impl Desk for PassDesk<'_> {
     fn propose(&mut self, proposal: Proposal) -> Result<u64, Refusal> {
         let result = if let Proposal::Snip { from, to } = proposal {
             self.ledger.draft_note(&self.guard, from, to, None).and_then(|note| {
-                let covered = note.counts.total();
+                let held = self.ledger.state().notes().iter().filter(|held| note.contains(held));
+                let before: u32 = held.map(|held| held.counts.total()).sum();
+                let covered = note.counts.total().saturating_sub(before);
                 let saved = self.ledger.accept_note(&self.guard, note)?;
                 self.tally.decided.covered = self.tally.decided.covered.saturating_add(covered);
                 Ok(saved)

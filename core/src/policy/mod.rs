@@ -240,6 +240,8 @@ impl<P: Borrow<Policy>> Compactor<P> {
             self.attachment.history = History::Edited;
         }
         if first_time {
+            // There was no view before this one that could have changed.
+            self.changed = None;
             self.attachment.history = History::New;
         }
         self.ledger.state.note_seen(&self.columns);
@@ -423,7 +425,7 @@ impl<P: Borrow<Policy>> Compactor<P> {
             let all = (raw_before + self.schema_tokens).max(1);
             notice.prefix_kept_percent = ((kept + self.schema_tokens) * 100 / all).min(100) as u8;
         }
-        self.outcome.compacted = notice.decided.any();
+        self.outcome.compacted = true;
         self.outcome.notice = Some(notice);
     }
 
@@ -473,20 +475,17 @@ fn guard<'a>(policy: &'a Policy, transcript: &'a dyn Transcript, columns: &'a Co
 }
 
 /// The first group whose rendering differs between two states over one record.
+///
+/// A late result belongs to an earlier group than its neighbours, so the order of entries is not that of groups.
 fn first_difference(a: &CompactionState, b: &CompactionState, columns: &Columns) -> Option<usize> {
-    let record = first_unequal(a.records(), b.records()).map(|(x, y)| {
-        let at = |r: Option<&crate::state::Record>| r.map_or(u32::MAX, |r| r.place.index);
-        at(x).min(at(y))
-    });
-    let note = first_unequal(a.notes(), b.notes()).map(|(x, y)| {
-        let at = |n: Option<&crate::state::Note>| n.map_or(u32::MAX, |n| n.from);
-        at(x).min(at(y))
-    });
-    let first = record.into_iter().chain(note).min()? as usize;
-    (first < columns.len()).then(|| columns.group(first))
+    let known = |index: &u32| (*index as usize) < columns.len();
+    let records = differing(a.records(), b.records()).map(|record| record.place.index);
+    let notes = differing(a.notes(), b.notes()).map(|note| note.from);
+    records.chain(notes).filter(known).map(|index| columns.group(index as usize)).min()
 }
 
-fn first_unequal<'a, T: PartialEq>(a: &'a [T], b: &'a [T]) -> Option<(Option<&'a T>, Option<&'a T>)> {
-    let same = a.iter().zip(b).take_while(|(x, y)| x == y).count();
-    (same < a.len() || same < b.len()).then(|| (a.get(same), b.get(same)))
+/// What stands in only one of two sorted lists.
+fn differing<'a, T: Ord>(a: &'a [T], b: &'a [T]) -> impl Iterator<Item = &'a T> {
+    let only = |these: &'a [T], those: &'a [T]| these.iter().filter(move |one| those.binary_search(one).is_err());
+    only(a, b).chain(only(b, a))
 }

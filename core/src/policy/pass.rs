@@ -413,7 +413,7 @@ impl Pass {
         let enough = !proactive || gain * 100 >= before * u64::from(outcome.min_gain_percent);
         let changed = self.trial.state().records() != committed.state().records()
             || self.trial.state().notes() != committed.state().notes();
-        if !changed || !enough {
+        if !changed || !enough || after >= before {
             self.stalled(committed, outcome);
             if let Some(notice) = &mut outcome.notice {
                 notice.detail.extend(self.tally.lines);

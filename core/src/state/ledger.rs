@@ -16,6 +16,9 @@ use crate::{
     transcript::{Chain, Columns, EntryKind, NONE, PartRef, Transcript, text_of},
 };
 
+/// Least saving of a decision in raw tokens: less would vanish in the rounding of a calibrated total.
+const MIN_SAVING: u64 = 4;
+
 /// What a decision is checked against: the record and the rules that hold while a pass runs.
 #[derive(Clone, Copy)]
 pub struct Guard<'a> {
@@ -257,7 +260,7 @@ impl Ledger {
         let record = Record::new(columns, entry, action);
         let cost = cost(&record, guard);
         let now = self.entry_weight(columns, entry);
-        if u64::from(cost) >= now {
+        if u64::from(cost) + MIN_SAVING > now {
             return Err(Refusal::NotSmaller);
         }
         Ok((record, cost, now - u64::from(cost)))
@@ -501,7 +504,7 @@ impl Ledger {
             }
         }
         raw += note_cost(note, guard);
-        if raw < self.view_raw { Ok(raw) } else { Err(Refusal::NotSmaller) }
+        if raw + MIN_SAVING <= self.view_raw { Ok(raw) } else { Err(Refusal::NotSmaller) }
     }
 
     /// Puts a note in place; notes it contains and records under it go. Answers the raw tokens saved.

@@ -1,0 +1,366 @@
+//! A session under observation.
+
+use std::collections::HashMap;
+
+use foreshorten_core::{
+    Compactor, CompactionState, Effect, Finish, Policy, Step, SummaryFailure, SummaryReply, Turn,
+    plan::Level,
+    recall::{self, Found},
+    render::RenderCache,
+    state::History,
+    transcript::{Entry, EntryKind, OwnedTranscript, Part, Transcript, text_of},
+    view::Piece,
+};
+
+use crate::legal::check_legal;
+
+/// How the world answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answers {
+    /// No summarizer at all.
+    NoSummarizer,
+    /// The model-free one of the core.
+    Extractive,
+    /// It always fails.
+    Failing,
+    /// Its prompt is always too long.
+    Overflowing,
+    /// It lies: empty, cut, headings only, far too long, by turns.
+    Lying,
+}
+
+/// A transcript, its compactor, and what the last turn looked like.
+#[derive(Debug)]
+pub struct Session<'p, T: Transcript = OwnedTranscript> {
+    /// The record.
+    pub transcript: T,
+    /// Under test.
+    pub compactor: Compactor<&'p Policy>,
+    policy: &'p Policy,
+    answers: Answers,
+    /// Facts of every turn.
+    pub turn: Turn<'static>,
+    levels: Vec<Level>,
+    epoch: u64,
+    view: Vec<String>,
+    /// Passes so far.
+    pub passes: usize,
+    /// Summarizer calls so far.
+    pub calls: usize,
+    lies: usize,
+}
+
+/// Every piece as the model reads it, one string each.
+#[must_use]
+pub fn materialize(view: &RenderCache, transcript: &dyn Transcript) -> Vec<String> {
+    let content = |entry: usize| {
+        let facts = transcript.entry(entry);
+        format!("{:?} {} {} {} {}", facts.kind, facts.call_id, facts.name, facts.is_error, text_of(transcript, entry))
+    };
+    view.pieces()
+        .map(|piece| match piece {
+            Piece::Entry { entry } => format!("{entry} {}", content(entry)),
+            Piece::Text { entry, text } => format!("{entry} text {text}"),
+            Piece::Elided { entry, parts, text } => format!("{entry} elided {parts:?} {text} {}", content(entry)),
+            Piece::Arguments { entry, json } => format!("{entry} arguments {json}"),
+            Piece::Note { text } => format!("note {text}"),
+            Piece::StandIn { call, text } => format!("stand-in {call} {text}"),
+        })
+        .collect()
+}
+
+impl<'p, T: Transcript> Session<'p, T> {
+    /// A session over `transcript` (its entries so far count as the first turn's).
+    #[must_use]
+    pub fn new(policy: &'p Policy, transcript: T, window: u64, answers: Answers) -> Self {
+        Self {
+            transcript,
+            compactor: Compactor::new(policy),
+            policy,
+            answers,
+            turn: Turn {
+                window: Some(window),
+                scope: "test/model",
+                can_summarize: answers != Answers::NoSummarizer,
+                ..Turn::default()
+            },
+            levels: Vec::new(),
+            epoch: 0,
+            view: Vec::new(),
+            passes: 0,
+            calls: 0,
+            lies: 0,
+        }
+    }
+
+    /// Stops, stores the state and resumes from its bytes.
+    pub fn restart(&mut self) {
+        let state = CompactionState::decode(&self.compactor.state().encode()).expect("a state decodes");
+        self.compactor = Compactor::resume(self.policy, state);
+    }
+
+    /// Runs one turn and checks everything.
+    ///
+    /// # Panics
+    /// When an invariant does not hold.
+    pub fn run(&mut self) {
+        let before_state = self.compactor.state().clone();
+        let history = self.compactor.sync(&self.transcript);
+        self.compactor.begin(&self.transcript, self.turn);
+        let effects = self.drive();
+        self.turn.overflow = false;
+        self.turn.reported_window = None;
+        self.check(history, &before_state, effects);
+    }
+
+    fn drive(&mut self) -> usize {
+        let mut effects = 0;
+        loop {
+            match self.compactor.poll(&self.transcript) {
+                Step::Done(_) => return effects,
+                Step::Effect(Effect::Summarize(request)) => {
+                    effects += 1;
+                    self.calls += 1;
+                    assert!(effects <= 32, "I9: summarizer calls without end");
+                    let reply = match self.answers {
+                        Answers::NoSummarizer => panic!("a summary is asked for without a summarizer"),
+                        Answers::Failing => Err(SummaryFailure::Failed),
+                        Answers::Overflowing => Err(SummaryFailure::Overflow),
+                        Answers::Extractive => {
+                            let guard = self.compactor.guard(&self.transcript);
+                            let text = foreshorten_core::summary::extractive_summary(
+                                &guard,
+                                &request.entries,
+                                request.prior.as_deref(),
+                                2_000.min(request.max_chars as usize),
+                            );
+                            Ok(SummaryReply { text, finish: Finish::Complete })
+                        }
+                        Answers::Lying => {
+                            self.lies += 1;
+                            let text = match self.lies % 5 {
+                                0 => String::new(),
+                                1 => "I can't help with that.".into(),
+                                2 => "## Session intent\n## Current state\n## Key facts and decisions\n## Artifacts\n## Constraints\n## Next steps\n".into(),
+                                3 => "## Session intent\nx\n".repeat(20_000),
+                                _ => request.text.clone(),
+                            };
+                            let finish = if self.lies % 7 == 0 { Finish::Cut } else { Finish::Complete };
+                            Ok(SummaryReply { text, finish })
+                        }
+                    };
+                    self.compactor.handle_summary(&self.transcript, reply);
+                }
+                Step::Effect(Effect::Archive { entry, digest }) => {
+                    assert_eq!(
+                        foreshorten_core::digest::Digest::of_entry(&self.transcript, entry),
+                        digest,
+                        "an archive key is the digest of the content"
+                    );
+                    self.compactor.handle_archived(entry % 2 == 0);
+                }
+                Step::Effect(Effect::RunStage { .. }) => {
+                    self.compactor.handle_proposals(&self.transcript, Vec::new());
+                }
+                Step::Effect(_) => unreachable!("an effect this kit does not know"),
+            }
+        }
+    }
+
+    fn check(&mut self, history: History, before: &CompactionState, effects: usize) {
+        let compactor = &self.compactor;
+        let columns = compactor.columns();
+        let outcome = compactor.outcome();
+        let view = materialize(compactor.view(), &self.transcript);
+        let state = compactor.state();
+
+        // I5
+        if let Err(wrong) = check_legal(compactor.view().pieces(), &self.transcript, columns) {
+            panic!("I5 pairs: {wrong}");
+        }
+        // I3
+        let levels: Vec<Level> =
+            (0..columns.len()).map(|entry| compactor.ledger().level(columns, entry)).collect();
+        if state.epoch() == self.epoch && history != History::Foreign {
+            for (entry, (was, is)) in self.levels.iter().zip(&levels).enumerate() {
+                // A pin kept beside a note is shown again when a wider note keeps it; it was never reduced.
+                assert!(is >= was, "I3 monotonic: entry {entry} fell from {was:?} to {is:?}");
+            }
+        }
+        // I4
+        if history == History::Grown || history == History::New {
+            let kept = outcome.first_changed.unwrap_or(usize::MAX).min(self.view.len());
+            assert!(
+                view.len() >= kept && view[..kept] == self.view[..kept],
+                "I4 prefix: changed before piece {kept} (compacted: {})",
+                outcome.compacted
+            );
+            if !outcome.compacted {
+                assert!(outcome.first_changed.is_none(), "I4 prefix: a change without a pass");
+                assert!(view.len() >= self.view.len(), "I4 prefix: the view shrank without a pass");
+            }
+        }
+        // I6: the newest user text and all instructions are there, verbatim.
+        let verbatim: HashMap<usize, ()> = compactor
+            .view()
+            .pieces()
+            .filter_map(|piece| if let Piece::Entry { entry } = piece { Some((entry, ())) } else { None })
+            .collect();
+        let newest = columns.newest_user() as usize;
+        for entry in 0..columns.len() {
+            let must = columns.kind(entry) == EntryKind::System || entry == newest;
+            // An image elided while the message was not yet the newest stays elided.
+            let elided = compactor.ledger().level(columns, entry) == Level::Elided;
+            assert!(!must || elided || verbatim.contains_key(&entry), "I6 pins: entry {entry} is not verbatim");
+        }
+        let last_resort = outcome.notice.as_ref().is_some_and(|notice| notice.last_resort);
+        if outcome.compacted && !last_resort && columns.groups() > 0 {
+            for entry in columns.members(columns.groups() - 1) {
+                let was = self.levels.get(entry).copied().unwrap_or_default();
+                assert!(levels[entry] == was, "I6 tail: entry {entry} of the newest group was reduced");
+            }
+        }
+        // I7, I16
+        if outcome.compacted {
+            self.passes += 1;
+            assert!(
+                outcome.tokens_after < outcome.tokens_before,
+                "I7 shrink or nothing: {} -> {}: {:?}",
+                outcome.tokens_before,
+                outcome.tokens_after,
+                outcome.notice
+            );
+            let notice = outcome.notice.as_ref().expect("I16: a pass has a notice");
+            assert_eq!((notice.tokens_before, notice.tokens_after), (outcome.tokens_before, outcome.tokens_after));
+            assert!(!notice.reasons.is_empty(), "I16: a notice without a reason: {notice:?}");
+            let budget = outcome.budget.expect("a pass has a budget");
+            if !notice.aggressive && !notice.manual && !self.policy_counts_entries() {
+                assert!(notice.tokens_before >= budget.trigger, "a pass below the trigger");
+            }
+        } else if effects == 0 {
+            assert_eq!(state.records(), before.records(), "a decision without a pass");
+        }
+        // I8
+        if let Some(budget) = outcome.budget {
+            if outcome.tokens_after > budget.usable {
+                assert!(outcome.cannot_fit.is_some(), "I8: does not fit and nobody says so");
+                self.check_floor(&levels);
+            } else {
+                assert!(outcome.cannot_fit.is_none(), "I8: fits, and is said not to");
+            }
+        }
+        // I10
+        self.check_recall();
+        // I2, I11
+        let resumed = CompactionState::decode(&state.encode()).expect("I11: a state decodes");
+        assert_eq!(&resumed, state, "I11: decode(encode(state)) = state");
+        let mut again = Compactor::resume(self.policy, resumed);
+        let found = again.sync(&self.transcript);
+        if history != History::Foreign {
+            assert!(
+                matches!(found, History::Grown | History::New),
+                "I11: the same record is {found:?} to its own state"
+            );
+            assert_eq!(materialize(again.view(), &self.transcript), view, "I2/I11: resumed, another view");
+            assert_eq!(
+                again.ledger().view_raw(),
+                compactor.ledger().view_raw(),
+                "the running total differs from a recount"
+            );
+        }
+        // I9: the same content, and no usage: nothing to do.
+        if outcome.compacted {
+            let mut again = Compactor::resume(self.policy, state.clone());
+            again.sync(&self.transcript);
+            again.begin(&self.transcript, Turn { overflow: false, reported_window: None, manual: false, ..self.turn });
+            let idle = matches!(again.poll(&self.transcript), Step::Done(outcome) if !outcome.compacted);
+            assert!(idle || outcome.cannot_fit.is_some(), "I9: a second pass without new content");
+        }
+        self.levels = levels;
+        self.epoch = state.epoch();
+        self.view = view;
+    }
+
+    fn policy_counts_entries(&self) -> bool {
+        self.policy.config().stages.iter().any(|stage| {
+            matches!(stage, foreshorten_core::PipelineStage::Plan(stage) if stage.wants_pass(usize::MAX))
+        })
+    }
+
+    /// When a view does not fit, nothing that could still shrink is left.
+    fn check_floor(&self, levels: &[Level]) {
+        let columns = self.compactor.columns();
+        let ledger = self.compactor.ledger();
+        let newest = columns.groups().saturating_sub(1);
+        for (entry, level) in levels.iter().enumerate() {
+            if *level == Level::Covered || columns.is_orphan(entry) {
+                continue;
+            }
+            let group = columns.group(entry);
+            let pinned = columns.members(group).any(|member| ledger.is_pinned(columns, member));
+            // A group kept beside a note although it is not pinned any more waits for the note to be rewritten,
+            // and so does one that is smaller than the shortest note over it.
+            let kept = ledger.note_over(columns, group).is_some();
+            let small = ledger.group_weight(&self.compactor.guard(&self.transcript), group) < 80;
+            assert!(
+                pinned || kept || small || group == newest,
+                "I8: does not fit, and group {group} of {newest} is still there"
+            );
+            if group == newest && columns.kind(entry) == EntryKind::ToolResult {
+                assert!(
+                    *level == Level::Cleared || columns.weight(entry) < 80 || ledger.view_weight(columns, entry) < 80,
+                    "I8: does not fit, and result {entry} of the newest group is {level:?}"
+                );
+            }
+        }
+    }
+
+    fn check_recall(&self) {
+        let columns = self.compactor.columns();
+        let ledger = self.compactor.ledger();
+        let resolve = |reference: &str| recall::resolve(reference, &self.transcript, columns, ledger);
+        for record in ledger.state().records() {
+            let entry = record.place.index as usize;
+            let Some(reference) = record.reference(&self.transcript, columns) else { continue };
+            if columns.is_recall(entry) {
+                continue; // refers to what was recalled
+            }
+            match resolve(&reference) {
+                Ok(Found::Entry { entry: found, exact, .. }) => {
+                    assert!(exact, "I10: {reference} is not exact");
+                    assert_eq!(
+                        text_of(&self.transcript, found),
+                        text_of(&self.transcript, entry),
+                        "I10: {reference} brings back something else"
+                    );
+                }
+                other => panic!("I10: {reference} brings back {other:?}"),
+            }
+        }
+        for note in ledger.state().notes() {
+            assert!(matches!(resolve(&note.reference()), Ok(Found::Note { .. })), "I10: a note that leads nowhere");
+        }
+    }
+}
+
+impl Session<'_, OwnedTranscript> {
+    /// Appends entries and runs a turn.
+    pub fn step(&mut self, entries: impl IntoIterator<Item = Entry>) {
+        self.transcript.extend(entries);
+        self.run();
+    }
+}
+
+/// Bytes of a transcript's text and media.
+#[must_use]
+pub fn size(entries: &[Entry]) -> usize {
+    entries
+        .iter()
+        .flat_map(|entry| &entry.parts)
+        .map(|part| match part {
+            Part::Text(text) => text.len(),
+            Part::Image(_, data) | Part::File(_, _, data) | Part::Opaque(data) => data.len(),
+            _ => 0,
+        })
+        .sum()
+}
