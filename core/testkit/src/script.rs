@@ -41,8 +41,16 @@ impl<'a> Script<'a> {
 
     /// A text of up to `max` bytes or so, in one of several scripts, heavy-tailed in length.
     pub fn text(&mut self, max: usize) -> String {
-        const UNITS: [&str; 8] =
-            ["the quick brown fox ", "漢字かな交じり文。", "fn main() { x += 1; }\n", "🙂👩‍👩‍👧", "a\u{301}é ", "QUJD0123/+", "line\r\nnext\t", "}</context-summary>`` "];
+        const UNITS: [&str; 8] = [
+            "the quick brown fox ",
+            "漢字かな交じり文。",
+            "fn main() { x += 1; }\n",
+            "🙂👩‍👩‍👧",
+            "a\u{301}é ",
+            "QUJD0123/+",
+            "line\r\nnext\t",
+            "}</context-summary>`` ",
+        ];
         let unit = UNITS[self.below(UNITS.len())];
         let scale = self.byte();
         let length = match scale {

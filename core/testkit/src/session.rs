@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use foreshorten_core::{
-    Compactor, CompactionState, Effect, Finish, Policy, Step, SummaryFailure, SummaryReply, Turn,
+    CompactionState, Compactor, Effect, Finish, Policy, Step, SummaryFailure, SummaryReply, Turn,
     plan::Level,
     recall::{self, Found},
     render::RenderCache,
@@ -179,8 +179,7 @@ impl<'p, T: Transcript> Session<'p, T> {
             panic!("I5 pairs: {wrong}");
         }
         // I3
-        let levels: Vec<Level> =
-            (0..columns.len()).map(|entry| compactor.ledger().level(columns, entry)).collect();
+        let levels: Vec<Level> = (0..columns.len()).map(|entry| compactor.ledger().level(columns, entry)).collect();
         if state.epoch() == self.epoch && history != History::Foreign {
             for (entry, (was, is)) in self.levels.iter().zip(&levels).enumerate() {
                 // A pin kept beside a note is shown again when a wider note keeps it; it was never reduced.
@@ -282,9 +281,11 @@ impl<'p, T: Transcript> Session<'p, T> {
     }
 
     fn policy_counts_entries(&self) -> bool {
-        self.policy.config().stages.iter().any(|stage| {
-            matches!(stage, foreshorten_core::PipelineStage::Plan(stage) if stage.wants_pass(usize::MAX))
-        })
+        self.policy
+            .config()
+            .stages
+            .iter()
+            .any(|stage| matches!(stage, foreshorten_core::PipelineStage::Plan(stage) if stage.wants_pass(usize::MAX)))
     }
 
     /// When a view does not fit, nothing that could still shrink is left.
@@ -304,7 +305,16 @@ impl<'p, T: Transcript> Session<'p, T> {
             let small = ledger.group_weight(&self.compactor.guard(&self.transcript), group) < 80;
             assert!(
                 pinned || kept || small || group == newest,
-                "I8: does not fit, and group {group} of {newest} is still there"
+                "I8: does not fit, and group {group} of {newest} is still there; weights {:?} notes {:?} outcome {:?}",
+                (0..=newest)
+                    .map(|g| (
+                        g,
+                        ledger.is_shown(columns, g),
+                        ledger.group_weight(&self.compactor.guard(&self.transcript), g)
+                    ))
+                    .collect::<Vec<_>>(),
+                ledger.state().notes(),
+                self.compactor.outcome()
             );
             if group == newest && columns.kind(entry) == EntryKind::ToolResult {
                 assert!(
