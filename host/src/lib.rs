@@ -1,1 +1,2 @@
 //! Host library of Foreshorten.
+pub mod formats;
