@@ -135,16 +135,32 @@ fn messages_of(root: Json<'_>, list: Json<'_>) -> Detected {
     {
         return Detected::new(format, because);
     }
-    let [system, version, stops, management, thread, tools] =
-        root.fields(["system", "anthropic_version", "stop_sequences", "context_management", "thread", "tools"]);
+    let [system, tools, thinking, limit, model] = root.fields(["system", "tools", "thinking", "max_tokens", "model"]);
+    let any = |names: [&str; 6]| root.fields(names).iter().any(Option::is_some);
+    for tool in tools.into_iter().flat_map(|tools| tools.items()) {
+        let [schema, function] = tool.fields(["input_schema", "function"]);
+        if schema.is_some() {
+            return Detected::new(Format::AnthropicMessages, "its tools have an `input_schema`");
+        }
+        if function.is_some() {
+            return Detected::new(Format::OpenAiChat, "its tools have a `function`");
+        }
+    }
     if system.is_some() {
         return Detected::new(Format::AnthropicMessages, "`system` stands beside `messages`");
     }
-    if [version, stops, management, thread].iter().any(Option::is_some) {
+    let of_chat =
+        ["max_completion_tokens", "response_format", "stream_options", "functions", "frequency_penalty", "stop"];
+    if any(of_chat) {
+        return Detected::new(Format::OpenAiChat, "it has parameters only chat has");
+    }
+    let of_anthropic =
+        ["anthropic_version", "stop_sequences", "context_management", "thread", "anthropic_beta", "mcp_servers"];
+    if any(of_anthropic) || thinking.is_some_and(|thinking| thinking.get("budget_tokens").is_some()) {
         return Detected::new(Format::AnthropicMessages, "it has parameters only Anthropic Messages has");
     }
-    if tools.is_some_and(|tools| tools.items().any(|tool| tool.get("input_schema").is_some())) {
-        return Detected::new(Format::AnthropicMessages, "its tools have an `input_schema`");
+    if limit.is_some() && model.and_then(|model| model.inner()).is_some_and(|model| model.starts_with("claude")) {
+        return Detected::new(Format::AnthropicMessages, "it asks for a Claude model and sets `max_tokens`");
     }
     Detected::new(Format::OpenAiChat, "it has `messages` and nothing that another protocol would have")
 }

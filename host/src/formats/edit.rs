@@ -119,7 +119,7 @@ mod tests {
         assert_eq!(edited(source, &[("4", Edit::Drop), ("2", Edit::Drop)]), "[ 1 ,3 ]");
         assert_eq!(
             edited(source, &[("1", Edit::Drop), ("2", Edit::Drop), ("3", Edit::Drop), ("4", Edit::Drop)]),
-            "[  ]"
+            "[ ]"
         );
         assert_eq!(
             edited(source, &[("2", Edit::After("9".into())), ("4", Edit::After("8".into()))]),

@@ -9,7 +9,7 @@ use super::body::{document, text_of};
 use super::error::FormatError;
 use super::json::Json;
 use super::wire::{Builder, WireTranscript};
-use super::{Format, capture, claude_code, detect, lines};
+use super::{Format, capture, claude_code, codex, detect, gemini, lines, openhands, swe_agent};
 
 /// One recorded conversation.
 #[derive(Clone, Debug)]
@@ -146,6 +146,10 @@ pub fn read_session(bytes: Vec<u8>, format: Option<Format>) -> Result<Vec<Conver
     };
     let mut found = match format {
         Format::ClaudeCode => claude_code::read(&text)?,
+        Format::Codex => codex::read(&text)?,
+        Format::GeminiCli => gemini::read(&text)?,
+        Format::SweAgent => swe_agent::read(&text)?,
+        Format::OpenHands => openhands::read(&text)?,
         _ if lines::is_lines(&text) => capture::lines(&text, format)?,
         _ => capture::document(&text, document(&text)?, format)?,
     };

@@ -297,11 +297,6 @@ impl Builder {
         }
     }
 
-    /// The text of a stored string, for readers that must compare.
-    pub(crate) fn peek(&self, text: Str) -> &str {
-        self.wire.str(text)
-    }
-
     /// What was built so far.
     pub(crate) fn peek_all(&self) -> WireTranscript {
         self.wire.clone()
