@@ -1,4 +1,5 @@
 //! Host library of Foreshorten.
 
 pub mod economics;
+pub mod formats;
 pub mod report;
