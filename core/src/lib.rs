@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 extern crate alloc;
 pub mod digest;
+pub mod overflow;
 pub mod transcript;
 pub mod view;
 /// Placeholder doc.

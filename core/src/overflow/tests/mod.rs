@@ -1,0 +1,2 @@
+//! Tests.
+mod fixture;
