@@ -42,6 +42,7 @@ pub(super) const BINDINGS: &[Binding] = &[
     window(OUTRIGHT, "@field ) ?:|=|( <#>"),
     window(OUTRIGHT, "@field ?is|of|:|= ?:|=|(|[ <#>"),
     window(OUTRIGHT, "model token limit &3 <#>"),
+    window(OUTRIGHT, "*上下文长度为|*上下文窗口为|*最大长度为|*上下文长度是|*最大长度是 ?: <#>"),
     // N maximum context length; N token context window; > N maximum
     window(OUTRIGHT, "<#> ?token ?max context ?@room"),
     window(OUTRIGHT, "> <#> ?token max|limit"),
@@ -75,13 +76,15 @@ pub(super) const BINDINGS: &[Binding] = &[
     window(LIMIT, "must|should|cannot|may|can ?not ?be ~2 exceed|than|to|<|most|under|below ?or ?equal ?to <#>"),
     window(LIMIT, "no more than <#> ~1 token"),
     window(LIMIT, "limited to <#>"),
+    window(LIMIT, "*上限为|*限制为|*上限是|*限制是 ?: <#>"),
     window(LIMIT, "exceeds|exceed|exceeding|exceeded <#> token"),
     window(LIMIT, "longer|larger|greater|more than ?the <#> token"),
     window(LIMIT, "# ?token > ~1 <#>"),
     window(LIMIT, "# ) >|> ~1 <#>"),
     // the phrase, then a number
     window(NEXT, "context ?@room ?@room &5 <#>"),
-    window(NEXT, "max length &4 <#>"),
+    window(NEXT, "max ?allowed length &4 <#>"),
+    window(NEXT, "*上下文长度|*最大长度|*上限|*限制 ?: <#>"),
     window(NEXT, "token limit &4 <#>"),
     window(NEXT, "limit|max ( <#> ?token )"),
 ];
@@ -147,17 +150,18 @@ fn may_be_limit(text: &Text, phrase: usize, number: usize, class: ErrorClass) ->
 
 /// What was sent, an excess, or part of a sum.
 fn is_sent(text: &Text, phrase: usize, number: usize) -> bool {
-    const AFTER: [&str; 4] = [
+    const AFTER: [&str; 5] = [
         "# ?) ?token ?) ?, ?which exceed|exceeds|exceeding|surpasses|>",
         "# ?) ?token ?) ?, ?which is too|greater|larger|longer|more|above|over|bigger",
         "# ?) ?token ?) +|/",
+        "# ?) ?token ?) must|should|cannot",
         "# requested|given|sent|received|used|provided",
     ];
     if AFTER.iter().any(|wording| match_at(text, number, wording).is_some()) {
         return true;
     }
     // The comparison's right side is the limit; a difference (`> 32768 - 5000`) is room left.
-    if match_at(text, number, "# ?token - ~1 #").is_some() && match_at(text, phrase, "@field").is_none() {
+    if match_at(text, number, "# ?token - #|@field|input|prompt").is_some() && match_at(text, phrase, "@field").is_none() {
         return true;
     }
     if phrase_is_sent(text, phrase) {

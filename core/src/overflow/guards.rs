@@ -43,8 +43,8 @@ pub(super) const RATE: Guard = Guard {
         "too many|much request*|concurrent|traffic",
         "please wait",
         "usage limit",
-        "retry ~1 after|in #",
-        "try again in #",
+        "retry|again ~1 after|in #",
+        "max ~2 concurren*",
         "concurren* ~2 request*|limit|connection*",
         "daily|hourly|weekly|monthly ~3 limit|cap|allowance|token|usage",
     ],
@@ -77,7 +77,7 @@ pub(super) const BODY: Guard = Guard {
     why: "The request body is too large for a front end; no tokens are mentioned.",
     wordings: &[
         "payload|entity|body|content|file|attachment|upload|uri|header|cookie ~2 too large|big|long",
-        "message|request|body|payload|content ?body ?size|length ~~3 exceed*|over|larger|limit|above|too",
+        "message|request|body|payload|content ?body size|length ~~3 exceed*|over|larger|limit|above|too",
         "exceed* ~4 message|request|body|payload|content ?body size",
         "max ~2 message|request|body|payload|content ?body size",
         "received message larger than max",
@@ -144,7 +144,7 @@ pub(super) const OVERFLOW: Guard = Guard {
     why: "The wording says that the prompt is longer than the model takes.",
     wordings: &[
         // too long
-        "@sent|text|request|message ~4 too long",
+        "@sent|text|message ~4 too long",
         "@sent ~4 too large|big",
         "too long|large|big ~3 context|model|prompt|input",
         "long ~1 prompt|input|conversation ~3 exceed*|context",
@@ -167,7 +167,9 @@ pub(super) const OVERFLOW: Guard = Guard {
         "max token ?of ?# exceed*",
         "max token ?limit|length|count exceed*",
         // longer than
-        "@sent|token|request|text ~~10 longer|larger|greater|bigger|more|higher than ~~6 max|limit|context|window|model|length|allowed",
+        "@sent|token|request|text ~~10 longer|larger|greater|bigger|more|higher than ~~6 max|limit|context|window|model|length|allowed|@field",
+        "@sent|length|token|max_total_tokens|total_tokens ~~8 must|cannot|should|greater|larger|longer ~6 @field",
+        "@sent ~2 # ?token ,|; ~2 max|limit &3 #",
         "longer|larger|greater|more than ~4 context|max ?model @room",
         "token ~4 more than ~2 max token",
         "# token ~2 > ~2 #",
@@ -266,7 +268,7 @@ pub(super) fn classify(text: &Text) -> Option<Explanation> {
             ErrorClass::Overflow,
             "The room left for the output is negative, so the prompt fills more than the window.",
         )
-    } else if output_alone(text) {
+    } else if output_alone(text) || (foreign(text, &["输出", "輸出"]) && !foreign(text, &["输入", "輸入", "上下文"])) {
         OUTPUT.found()
     } else if overflow_code(text) {
         with_output(text, "A code of the error names the context as exceeded.")
@@ -274,7 +276,7 @@ pub(super) fn classify(text: &Text) -> Option<Explanation> {
         with_output(text, OVERFLOW.why)
     } else if fires(&TOO_LARGE) {
         TOO_LARGE.found()
-    } else if occurs(text, "resource_exhausted|overloaded_error") && !tokens {
+    } else if occurs(text, "resource_exhausted") || occurs(text, "resource ~2 exhausted") {
         RATE.found()
     } else {
         return None;
@@ -316,7 +318,7 @@ fn per_request(text: &Text) -> bool {
 
 fn speaks_of_error(text: &Text) -> bool {
     let words = ["error", "exceeds", "exceeded", "exceed", "invalid", "max", "too", "cannot", "failed", "exception", "message"];
-    text.has(&words)
+    text.has_error_field() || text.has(&words)
 }
 
 /// An identifier such as `context_length_exceeded`, `ContextWindowExceededError` or `prompt_too_long`.

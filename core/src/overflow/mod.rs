@@ -122,7 +122,7 @@ pub fn explain(status: Option<u16>, body: &str) -> Explanation {
     }
     let found = guards::classify(&text).unwrap_or_else(|| by_status(status, &text));
     match found.class {
-        ErrorClass::Overflow if found.body_missing => no_body(text.number(0).map_or(status, |_| status_in(&text))),
+        ErrorClass::Overflow if found.body_missing => no_body(status_in(&text).or(status)),
         ErrorClass::Overflow | ErrorClass::PromptPlusOutput | ErrorClass::OutputCap => bind::bind(&text, found),
         _ => found,
     }
@@ -130,7 +130,8 @@ pub fn explain(status: Option<u16>, body: &str) -> Explanation {
 
 /// The status a client library wrote before `status code (no body)`.
 fn status_in(text: &Text) -> Option<u16> {
-    (0..text.len()).find_map(|at| text.number(at)).and_then(|number| number.value).and_then(|n| u16::try_from(n).ok())
+    let at = (0..text.len()).find(|&at| pattern::match_at(text, at, "# ?status ?code ( no body").is_some())?;
+    text.number(at).and_then(|number| number.value).and_then(|value| u16::try_from(value).ok())
 }
 
 fn no_body(status: Option<u16>) -> Explanation {

@@ -5,7 +5,7 @@
 //! | element | matches |
 //! |---|---|
 //! | `max\|limit` | one of these words or marks |
-//! | `exceed*` | a word that starts so |
+//! | `exceed*` | a word that starts so; `*为`: that ends so |
 //! | `?token` | the same, or nothing |
 //! | `!by` | nothing, where the next token is not this |
 //! | `@out` | one word of a named set |
@@ -31,7 +31,10 @@ fn set(name: &str) -> &'static str {
         }
         "reply" => "output|completion|response|generation|generated|reply",
         // What a caller sends.
-        "sent" => "prompt|input|conversation|context|history|messages|transcript|chat|query|instructions|prompt_tokens|input_tokens",
+        "sent" => {
+            "prompt|input|conversation|context|history|messages|transcript|chat|query|instructions|prompt_tokens\
+             |input_tokens|prompt_length|input_length|prompt_len|input_len|n_prompt_tokens|num_tokens|token_count"
+        }
         // Fields that hold the window and nothing else.
         "field" => {
             "n_ctx|num_ctx|max_model_len|context_window|context_length|max_context_length|context_size|contextlength\
@@ -182,8 +185,11 @@ fn word_matches(word: &str, alternatives: &str) -> bool {
         if let Some(name) = alternative.strip_prefix('@') {
             return !name.is_empty() && word_matches(word, set(name));
         }
-        match alternative.strip_suffix('*') {
-            Some(stem) => !stem.is_empty() && word.starts_with(stem),
+        if let Some(stem) = alternative.strip_suffix('*') {
+            return !stem.is_empty() && word.starts_with(stem);
+        }
+        match alternative.strip_prefix('*') {
+            Some(end) => !end.is_empty() && word.ends_with(end),
             None => alternative == word,
         }
     })

@@ -35,7 +35,13 @@ pub(super) enum Token {
 pub(super) struct Text {
     source: String,
     tokens: Vec<Token>,
+    error: bool,
 }
+
+/// Labels of a message: they say where it stands and are none of its words.
+const LABELS: [&str; 12] = [
+    "message", "msg", "detail", "details", "error", "errors", "text", "content", "reason", "description", "title", "desc",
+];
 
 /// Tags that are dropped. A list, because an error may also set its own words in angle brackets.
 const TAGS: [&str; 26] = [
@@ -49,10 +55,10 @@ const TAG_LENGTH: usize = 1024;
 impl Text {
     /// Cuts `source`, which must be in lower case.
     pub(super) fn new(source: String) -> Self {
-        let mut lexer = Lexer { source: &source, at: 0, tokens: Vec::new() };
+        let mut lexer = Lexer { source: &source, at: 0, tokens: Vec::new(), error: false };
         while lexer.step() {}
-        let tokens = lexer.tokens;
-        Self { source, tokens }
+        let (tokens, error) = (lexer.tokens, lexer.error);
+        Self { source, tokens, error }
     }
 
     /// How many tokens there are.
@@ -89,6 +95,11 @@ impl Text {
         }
     }
 
+    /// There is a field named `error`.
+    pub(super) fn has_error_field(&self) -> bool {
+        self.error
+    }
+
     /// The unwrapped text.
     pub(super) fn source(&self) -> &str {
         &self.source
@@ -121,6 +132,7 @@ struct Lexer<'t> {
     source: &'t str,
     at: usize,
     tokens: Vec<Token>,
+    error: bool,
 }
 
 impl Lexer<'_> {
@@ -233,6 +245,12 @@ impl Lexer<'_> {
             self.tokens.push(Token::Name(run));
             return;
         }
+        if let Some(end) = self.label_end(text) {
+            self.error |= text == "error";
+            self.at = end;
+            self.tokens.push(Token::Mark(';'));
+            return;
+        }
         let mut from = start;
         for (at, c) in text.char_indices() {
             if matches!(c, '-' | '.' | '/' | '@') {
@@ -249,6 +267,15 @@ impl Lexer<'_> {
         {
             self.at += 2;
         }
+    }
+
+    /// Where the text after the label `word` begins; nothing when `word` is none.
+    fn label_end(&self, word: &str) -> Option<usize> {
+        if !LABELS.contains(&word) {
+            return None;
+        }
+        let after = self.rest().trim_start_matches(['"', '\'', ' ']);
+        after.starts_with([':', '=']).then_some(self.source.len() - after.len() + 1)
     }
 
     /// Reads a number with its separators and decides whether it says anything exact.
@@ -269,7 +296,8 @@ impl Lexer<'_> {
             while self.rest().starts_with(separator) && self.digits(self.at + separator.len_utf8()) == 3 {
                 let group = self.at + separator.len_utf8();
                 // `[1,131,072]` can be read twice; `[1,048,576]` cannot.
-                exact &= !(groups == 0 && length == 1 && self.in_interval() && self.byte(group) != b'0');
+                let lower = length == 1 && matches!(self.byte(start), b'0' | b'1') && before == b'[';
+                exact &= !(groups == 0 && lower && self.byte(group) != b'0');
                 value = self.digits_value(value, group, 3);
                 self.at = group + 3;
                 groups += 1;

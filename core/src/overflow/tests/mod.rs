@@ -1,2 +1,3 @@
 //! Tests.
 mod fixture;
+mod variants;
