@@ -4,16 +4,16 @@
 //! room left, or what was sent right after a limit phrase. The best rank that binds anything decides, and only if
 //! all it binds is one and the same value.
 
-use super::pattern::{match_at, occurs};
+use super::pattern::{match_at, matches};
 use super::words::Text;
 use super::{ErrorClass, Explanation};
 
 /// A wording that binds a number to a limit.
-pub(super) struct Binding {
+struct Binding {
     rank: u8,
     /// The limit is on the input.
     input: bool,
-    pub(super) wording: &'static str,
+    wording: &'static str,
 }
 
 const fn window(rank: u8, wording: &'static str) -> Binding {
@@ -28,18 +28,19 @@ const fn input(rank: u8, wording: &'static str) -> Binding {
 const OUTRIGHT: u8 = 1;
 /// A maximum or a limit of something.
 const LIMIT: u8 = 2;
-/// A number that merely stands after the phrase; it may also be what was sent.
-const NEXT: u8 = 3;
+/// A number that merely stands after `context length` and the like; it may also be what was sent.
+const NEXT_CONTEXT: u8 = 3;
+/// As before, after a vaguer phrase.
+const NEXT: u8 = 4;
 
-pub(super) const BINDINGS: &[Binding] = &[
+const BINDINGS: &[Binding] = &[
     // context length is N; context window of only N; maximum context length of Some-Model is N
     window(OUTRIGHT, "context @room ?@room &&7 <#>"),
     window(OUTRIGHT, "context @room of ~6 is <#>"),
     window(OUTRIGHT, "context @room ~3 limited to <#>"),
     window(OUTRIGHT, "max context ?@room ?token &7 <#>"),
     window(OUTRIGHT, "max model|sequence|seq @room &6 <#>"),
-    window(OUTRIGHT, "context limit : <#>"),
-    window(OUTRIGHT, "@field ) ?:|=|( <#>"),
+    window(OUTRIGHT, "window of ~3 is <#>"),
     window(OUTRIGHT, "@field ?is|of|:|= ?:|=|(|[ <#>"),
     window(OUTRIGHT, "model token limit &3 <#>"),
     window(OUTRIGHT, "*上下文长度为|*上下文窗口为|*最大长度为|*上下文长度是|*最大长度是 ?: <#>"),
@@ -57,15 +58,19 @@ pub(super) const BINDINGS: &[Binding] = &[
     input(LIMIT, "@infield ?is|of|:|= ?:|=|(|[ <#>"),
     input(LIMIT, "input|prompt ?token ?length|size limit|max &5 <#>"),
     input(LIMIT, "range of input|prompt ?token length|tokens|token ~3 [|( # ,|- <#>"),
-    input(LIMIT, "input ?token ?length|size must|should ~4 less|fewer|most|under|below|<|exceed*|than ?than ?or ?equal ?to ?< <#>"),
+    input(
+        LIMIT,
+        "input ?token ?length|size must|should ~4 less|fewer|most|under|below|<|exceed*|than ?than ?or ?equal ?to ?< <#>",
+    ),
     input(LIMIT, "input|prompt ~~6 but ~4 supports ?only ?up ?at ?to ?most <#>"),
     input(LIMIT, "exceed* ~2 budget &3 <#>"),
-    input(LIMIT, "prompt|input token ?count ~~6 exceed* ~3 limit|max &4 <#>"),
+    input(LIMIT, "prompt|input token ?count ~~6 exceed* ~3 limit|max !( &4 <#>"),
+    input(LIMIT, "*最大输入长度为|*输入长度上限为|*最大输入长度是|*最大输入为 ?: <#>"),
     // a limit of something, in a text that speaks of the prompt
     window(LIMIT, "limit ~1 for ?this|the model &3 <#>"),
     window(LIMIT, "limit &&4 <#>"),
     window(LIMIT, "limit :|= <#>"),
-    window(LIMIT, "limit <#> ?token !)"),
+    window(LIMIT, "limit <#>"),
     window(LIMIT, "max &&3 <#>"),
     window(LIMIT, "max ?token ?length|size|allowed|limit :|= <#>"),
     window(LIMIT, "max <#>"),
@@ -76,23 +81,34 @@ pub(super) const BINDINGS: &[Binding] = &[
     window(LIMIT, "must|should|cannot|may|can ?not ?be ~2 exceed|than|to|<|most|under|below ?or ?equal ?to <#>"),
     window(LIMIT, "no more than <#> ~1 token"),
     window(LIMIT, "limited to <#>"),
+    window(LIMIT, "at most <#> token"),
+    input(LIMIT, "accepts|supports|allows <#> input|prompt token"),
+    window(LIMIT, "max ~2 length &&3 <#> token"),
     window(LIMIT, "*上限为|*限制为|*上限是|*限制是 ?: <#>"),
     window(LIMIT, "exceeds|exceed|exceeding|exceeded <#> token"),
     window(LIMIT, "longer|larger|greater|more than ?the <#> token"),
-    window(LIMIT, "# ?token > ~1 <#>"),
-    window(LIMIT, "# ) >|> ~1 <#>"),
+    window(LIMIT, "# ?) ?token ?) > ~1 <#>"),
     // the phrase, then a number
-    window(NEXT, "context ?@room ?@room &5 <#>"),
+    window(NEXT_CONTEXT, "context ?@room ?@room &5 <#>"),
     window(NEXT, "max ?allowed length &4 <#>"),
     window(NEXT, "*上下文长度|*最大长度|*上限|*限制 ?: <#>"),
+    window(NEXT, "window :|= <#>"),
     window(NEXT, "token limit &4 <#>"),
     window(NEXT, "limit|max ( <#> ?token )"),
 ];
 
+/// Every wording of the table, for the test that none is dead.
+#[cfg(test)]
+pub(super) fn wordings() -> impl Iterator<Item = &'static str> {
+    BINDINGS.iter().map(|binding| binding.wording)
+}
+
 /// Gives `found` the window that `text` names, if it names one.
 pub(super) fn bind(text: &Text, found: Explanation) -> Explanation {
-    let best = if found.class == ErrorClass::OutputCap { OUTRIGHT } else { NEXT };
-    for rank in OUTRIGHT..=best {
+    // A complaint about the output speaks of limits of the output; only a context is the window.
+    let output = found.class == ErrorClass::OutputCap;
+    let ranks: &[u8] = if output { &[OUTRIGHT, NEXT_CONTEXT] } else { &[OUTRIGHT, LIMIT, NEXT_CONTEXT, NEXT] };
+    for &rank in ranks {
         let (value, input) = match of_rank(text, rank, found.class) {
             Bound::Nothing => continue,
             // Two readings of equal standing: no lower rank can be better.
@@ -103,9 +119,7 @@ pub(super) fn bind(text: &Text, found: Explanation) -> Explanation {
         let input = input || (rank == LIMIT && found.class == ErrorClass::Overflow && about_input(text));
         return Explanation { window: Some(value), input_limit: input, ..found };
     }
-    if best == NEXT
-        && let Some(value) = only_number(text)
-    {
+    if !output && let Some(value) = only_number(text) {
         return Explanation { window: Some(value), ..found };
     }
     found
@@ -120,10 +134,11 @@ enum Bound {
 fn of_rank(text: &Text, rank: u8, class: ErrorClass) -> Bound {
     let mut bound = Bound::Nothing;
     for binding in BINDINGS.iter().filter(|binding| binding.rank == rank) {
-        for at in 0..text.len() {
-            let Some(matched) = match_at(text, at, binding.wording) else { continue };
+        for matched in matches(text, binding.wording) {
             let Some(number) = matched.number else { continue };
-            if !may_be_limit(text, matched.start, number, class) || (rank == NEXT && !smaller_than_the_rest(text, number)) {
+            if !may_be_limit(text, matched.start, number, class)
+                || (rank >= NEXT_CONTEXT && !smaller_than_the_rest(text, number))
+            {
                 continue;
             }
             // A number in the limit's place that says nothing exact: whatever else is bound is a guess.
@@ -150,10 +165,11 @@ fn may_be_limit(text: &Text, phrase: usize, number: usize, class: ErrorClass) ->
 
 /// What was sent, an excess, or part of a sum.
 fn is_sent(text: &Text, phrase: usize, number: usize) -> bool {
-    const AFTER: [&str; 5] = [
+    const AFTER: [&str; 6] = [
         "# ?) ?token ?) ?, ?which exceed|exceeds|exceeding|surpasses|>",
         "# ?) ?token ?) ?, ?which is too|greater|larger|longer|more|above|over|bigger",
         "# ?) ?token ?) +|/",
+        "# 超过*|超出*|超過*",
         "# ?) ?token ?) must|should|cannot",
         "# requested|given|sent|received|used|provided",
     ];
@@ -161,7 +177,9 @@ fn is_sent(text: &Text, phrase: usize, number: usize) -> bool {
         return true;
     }
     // The comparison's right side is the limit; a difference (`> 32768 - 5000`) is room left.
-    if match_at(text, number, "# ?token - #|@field|input|prompt").is_some() && match_at(text, phrase, "@field").is_none() {
+    if match_at(text, number, "# ?token - #|@field|input|prompt").is_some()
+        && match_at(text, phrase, "@field").is_none()
+    {
         return true;
     }
     if phrase_is_sent(text, phrase) {
@@ -177,10 +195,13 @@ fn is_sent(text: &Text, phrase: usize, number: usize) -> bool {
         }
         return match text.word(at) {
             "about" | "approximately" | "roughly" | "around" | "least" | "by" => true,
-            "requested" | "got" | "given" | "provided" | "passed" | "sent" | "received" | "contains" | "used" | "using"
-            | "needs" | "take" | "takes" | "projected" | "estimated" | "actual" | "current" | "count" | "n_keep"
-            | "prompt_tokens" | "input_tokens" | "n_prompt_tokens" | "total_tokens" | "contained" | "consumed" => true,
-            "is" | "of" | "was" => at.checked_sub(1).is_some_and(|at| matches!(text.word(at), "count" | "total" | "sum")),
+            "requested" | "got" | "given" | "provided" | "passed" | "sent" | "received" | "contains" | "used"
+            | "using" | "needs" | "take" | "takes" | "projected" | "estimated" | "actual" | "current" | "count"
+            | "n_keep" | "prompt_tokens" | "input_tokens" | "n_prompt_tokens" | "total_tokens" | "contained"
+            | "consumed" => true,
+            "is" | "of" | "was" => {
+                at.checked_sub(1).is_some_and(|at| matches!(text.word(at), "count" | "total" | "sum"))
+            }
             "in" => at.checked_sub(1).is_some_and(|at| text.word(at) == "resulted"),
             _ => false,
         };
@@ -192,7 +213,8 @@ fn is_sent(text: &Text, phrase: usize, number: usize) -> bool {
 fn phrase_is_sent(text: &Text, phrase: usize) -> bool {
     let Some(before) = phrase.checked_sub(1) else { return false };
     match text.word(before) {
-        "current" | "currently" | "actual" | "requested" | "estimated" | "required" | "needed" | "larger" | "bigger" => true,
+        "current" | "currently" | "actual" | "requested" | "estimated" | "required" | "needed" | "larger"
+        | "bigger" => true,
         "your" | "the" => before.checked_sub(1).is_some_and(|at| text.word(at) == "increase"),
         _ => false,
     }
@@ -210,8 +232,25 @@ fn is_code(text: &Text, number: usize) -> bool {
         let word = text.word(at);
         return matches!(
             word,
-            "code" | "status" | "errno" | "http" | "id" | "line" | "column" | "index" | "position" | "version" | "port"
-                | "error" | "statuscode" | "errorcode" | "timestamp" | "created" | "time" | "request_id" | "trace"
+            "code"
+                | "status"
+                | "errno"
+                | "http"
+                | "id"
+                | "line"
+                | "column"
+                | "index"
+                | "position"
+                | "version"
+                | "port"
+                | "error"
+                | "statuscode"
+                | "errorcode"
+                | "timestamp"
+                | "created"
+                | "time"
+                | "request_id"
+                | "trace"
         ) || word.ends_with("_id")
             || word.ends_with("_code");
     }
@@ -223,10 +262,48 @@ fn has_foreign_unit(text: &Text, number: usize) -> bool {
     let after = text.word(number + 1);
     matches!(
         after,
-        "k" | "m" | "b" | "g" | "thousand" | "million" | "percent" | "byte" | "bytes" | "kb" | "mb" | "gb" | "kib" | "mib"
-            | "pixels" | "px" | "characters" | "chars" | "image" | "images" | "page" | "pages" | "file" | "files"
-            | "messages" | "items" | "tools" | "documents" | "requests" | "seconds" | "ms" | "s" | "minutes" | "hours"
-            | "days" | "words" | "times" | "turns" | "credits" | "usd" | "parameters" | "dimensions" | "layers"
+        "k" | "m"
+            | "b"
+            | "g"
+            | "thousand"
+            | "million"
+            | "percent"
+            | "byte"
+            | "bytes"
+            | "kb"
+            | "mb"
+            | "gb"
+            | "kib"
+            | "mib"
+            | "pixels"
+            | "px"
+            | "characters"
+            | "chars"
+            | "image"
+            | "images"
+            | "page"
+            | "pages"
+            | "file"
+            | "files"
+            | "messages"
+            | "items"
+            | "tools"
+            | "documents"
+            | "requests"
+            | "seconds"
+            | "ms"
+            | "s"
+            | "minutes"
+            | "hours"
+            | "days"
+            | "words"
+            | "times"
+            | "turns"
+            | "credits"
+            | "usd"
+            | "parameters"
+            | "dimensions"
+            | "layers"
     )
 }
 
@@ -254,7 +331,8 @@ fn smaller_than_the_rest(text: &Text, number: usize) -> bool {
     let mut seen = false;
     let larger = others.any(|at| {
         let other = text.number(at).and_then(|number| number.value).filter(|&other| other != value);
-        let named_as_sent = other.is_some() && is_sent(text, at, at);
+        let prompt = at.checked_sub(1).is_some_and(|at| match_at(text, at, "prompt|input # token").is_some());
+        let named_as_sent = other.is_some() && (prompt || is_sent(text, at, at));
         seen |= other.is_some() && !named_as_sent;
         named_as_sent || other.is_some_and(|other| other > value)
     });
@@ -262,8 +340,12 @@ fn smaller_than_the_rest(text: &Text, number: usize) -> bool {
         return true;
     }
     // Alone in brackets after a bare `limit`, it may be an error code.
-    let bare = occurs(text, "limit|max ( # )") && match_at(text, number.saturating_sub(2), "limit|max ( # )").is_some();
-    !seen && !bare
+    let bare = match_at(text, number.saturating_sub(2), "limit|max ( # )").is_some();
+    // `exceeds context length: N`, and no other number: what was sent as likely as the limit. A maximum is a limit.
+    let label = number.checked_sub(1).is_some_and(|at| matches!(text.mark(at), Some(':' | '(')));
+    let near = |wording| (number.saturating_sub(8)..number).any(|at| match_at(text, at, wording).is_some());
+    let exceeded = label && near("exceed*|longer|larger") && !near("max|available|model|allowed|supported|configured");
+    !seen && !bare && !exceeded
 }
 
 /// `400 {...}`, `503 Service...`: a status in front.
@@ -273,7 +355,8 @@ fn is_status(text: &Text, at: usize) -> bool {
 
 /// `context_length_exceeded: N`: the value after a code, when no other number could be meant.
 fn only_number(text: &Text) -> Option<u64> {
-    let mut numbers = (0..text.len()).filter(|&at| text.number(at).is_some() && !is_code(text, at) && !is_status(text, at));
+    let mut numbers =
+        (0..text.len()).filter(|&at| text.number(at).is_some() && !is_code(text, at) && !is_status(text, at));
     let (first, second) = (numbers.next()?, numbers.next());
     let code = first.checked_sub(2).map(|at| text.word(at))?;
     let named = code.contains("context") && code.contains('_') && code.contains("exceed");

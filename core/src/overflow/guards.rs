@@ -3,19 +3,19 @@
 //! The order is the point. A tier gate speaks of contexts, a rate limit of prompt length and tokens, an output cap
 //! of a model limit; each would pass for an overflow if the overflow wordings were tried first.
 
-use super::pattern::{any, match_at, occurs};
+use super::pattern::{Match, any, matches, occurs};
 use super::words::Text;
 use super::{ErrorClass, Explanation};
 
 /// A class, the sentence that explains it, and the wordings that mean it.
-pub(super) struct Guard {
+struct Guard {
     class: ErrorClass,
     why: &'static str,
-    pub(super) wordings: &'static [&'static str],
+    wordings: &'static [&'static str],
 }
 
 /// The account may not use the long window. Before rates, because the status is often 429.
-pub(super) const TIER: Guard = Guard {
+const TIER: Guard = Guard {
     class: ErrorClass::Tier,
     why: "The account is not allowed the long context; the text names no window.",
     wordings: &[
@@ -32,11 +32,12 @@ pub(super) const TIER: Guard = Guard {
 };
 
 /// Per time.
-pub(super) const RATE: Guard = Guard {
+const RATE: Guard = Guard {
     class: ErrorClass::Rate,
     why: "A limit per time, a quota or a throttle, which says nothing about the window.",
     wordings: &[
         "per min|minute|hour|day|second|sec|week|month",
+        "per # second|seconds|minutes|hours|days|s",
         "token|tokens|request|requests|# / min|minute|hour|day|second|sec|s|m",
         "tpm|tpd|tph|rpm|rpd|rph|itpm|otpm",
         "rate limit*|limited|exceed*",
@@ -51,7 +52,7 @@ pub(super) const RATE: Guard = Guard {
 };
 
 /// Characters of one field.
-pub(super) const CHARS: Guard = Guard {
+const CHARS: Guard = Guard {
     class: ErrorClass::Chars,
     why: "A limit on the characters of one field, not on tokens.",
     wordings: &[
@@ -65,19 +66,23 @@ pub(super) const CHARS: Guard = Guard {
 };
 
 /// Sizes with a unit: no text about tokens has one.
-pub(super) const UNITS: Guard = Guard {
+const UNITS: Guard = Guard {
     class: ErrorClass::Bytes,
     why: "The size is in bytes, so it limits the body and not the tokens.",
-    wordings: &["# byte|bytes|kb|mb|gb|kib|mib|gib|megabyte|megabytes|kilobytes", "size|length ~2 bytes", "max|exceed* ~4 bytes"],
+    wordings: &[
+        "# byte|bytes|kb|mb|gb|kib|mib|gib|megabyte|megabytes|kilobytes",
+        "size|length ~2 bytes",
+        "max|exceed* ~4 bytes",
+    ],
 };
 
 /// Sizes of a body. They need a text that speaks neither of tokens nor of contexts.
-pub(super) const BODY: Guard = Guard {
+const BODY: Guard = Guard {
     class: ErrorClass::Bytes,
     why: "The request body is too large for a front end; no tokens are mentioned.",
     wordings: &[
         "payload|entity|body|content|file|attachment|upload|uri|header|cookie ~2 too large|big|long",
-        "message|request|body|payload|content ?body size|length ~~3 exceed*|over|larger|limit|above|too",
+        "message|request|body|payload|content ?body size|length ~~3 exceed*|over|larger|greater|limit|above|too",
         "exceed* ~4 message|request|body|payload|content ?body size",
         "max ~2 message|request|body|payload|content ?body size",
         "received message larger than max",
@@ -86,14 +91,14 @@ pub(super) const BODY: Guard = Guard {
 };
 
 /// As [`BODY`], in words that overflows use as well: only after the overflow wordings had their turn.
-pub(super) const TOO_LARGE: Guard = Guard {
+const TOO_LARGE: Guard = Guard {
     class: ErrorClass::Bytes,
     why: "Something is too large, and neither tokens nor a context are mentioned.",
     wordings: &["request_too_large", "request ~3 too large|big|long", "exceed* ~3 max ?allowed ?request size"],
 };
 
 /// Limits on other things, and other failures in the same words.
-pub(super) const OTHER: Guard = Guard {
+const OTHER: Guard = Guard {
     class: ErrorClass::Other,
     why: "A limit on something other than the prompt's tokens, or an error of another kind.",
     wordings: &[
@@ -107,15 +112,17 @@ pub(super) const OTHER: Guard = Guard {
         // Go's word for a time-out.
         "context deadline|canceled|cancelled",
         "deadline exceeded",
+        // A client's own check of its settings.
+        "context ?@room too small ~~4 min|minimum",
         "max ~2 retries|redirects|recursion|depth",
         "credit|credits|billing|payment|afford|balance|funds",
         "tool|function ~3 name|names|description ~3 too|exceed*|longer|max",
-        "max|exceed* ~2 budget ~~4 cost|spend*|usd",
+        "cost|spend ~~8 budget",
     ],
 };
 
 /// The reply asked for is too long on its own.
-pub(super) const OUTPUT: Guard = Guard {
+const OUTPUT: Guard = Guard {
     class: ErrorClass::OutputCap,
     why: "The requested output alone is not allowed; the prompt is not the problem.",
     wordings: &[
@@ -124,6 +131,7 @@ pub(super) const OUTPUT: Guard = Guard {
         "@out ~~5 greater|higher|larger|above|more|bigger",
         "@out ~~8 supported|valid|allowed range|values|value",
         "@out ~~8 supports",
+        "@out ~3 out of range",
         "range|value|values|invalid ~2 @out",
         "max token you ?have requested exceed*",
         "max ?allowed ?number ?of ?allowed output|completion|generation|new token|tokens|length ~3 limit|cap|exceed*|reached|is|allowed|for",
@@ -132,6 +140,8 @@ pub(super) const OUTPUT: Guard = Guard {
         "at most # output|completion|new|generated token",
         "up to # output|completion|new|generated token",
         "model|max output limit",
+        "# output|completion token ~3 model allows|supports|accepts",
+        "max token must|should|cannot",
         "output|completion ?token|length limit|cap",
         "requested|# output|completion|new token|length ~4 exceed*|above|greater|larger|over",
         "output|completion ?token|length exceed*",
@@ -139,7 +149,7 @@ pub(super) const OUTPUT: Guard = Guard {
 };
 
 /// The prompt is too long, whether or not a number says how long it may be.
-pub(super) const OVERFLOW: Guard = Guard {
+const OVERFLOW: Guard = Guard {
     class: ErrorClass::Overflow,
     why: "The wording says that the prompt is longer than the model takes.",
     wordings: &[
@@ -147,7 +157,6 @@ pub(super) const OVERFLOW: Guard = Guard {
         "@sent|text|message ~4 too long",
         "@sent ~4 too large|big",
         "too long|large|big ~3 context|model|prompt|input",
-        "long ~1 prompt|input|conversation ~3 exceed*|context",
         "too many ?input|prompt|context|total token",
         "token ~4 too large|many|long|high",
         "length ~2 all messages ~2 too long",
@@ -191,8 +200,17 @@ pub(super) const OVERFLOW: Guard = Guard {
         "@sent|token limit|max &4 # ~4 requested|got|given|received|sent|used|current*|actual|you",
         "requested|sent|got|received|used|contains|has ~~3 token ~5 limit|max|allowed|only &4 #",
         "current length is # ~2 limit is #",
-        "n_keep|n_prompt_tokens ~~4 n_ctx",
         "n_keep",
+        "@field ~~2 exceed*|reached",
+        "exceed* ~3 @field",
+        "prompt_tokens|n_prompt_tokens|input_tokens ~~3 @field",
+        "@sent ~2 # token ~~6 context @room",
+        "@sent ~2 # token long",
+        "@sent token exceeded",
+        "> ~2 context @room",
+        "token ~1 in|of ~2 @sent ~~4 must|should|cannot",
+        "sequence ~~8 exceed* ~~6 max|limit|length",
+        "@sent ~3 longer|larger|greater|more than # token",
         "truncate ~2 prompt",
         // does not fit
         "not|doesnt|dont|cannot|cant|wont|t fit ~5 context|window|limit",
@@ -206,14 +224,14 @@ pub(super) const OVERFLOW: Guard = Guard {
 };
 
 /// The output is counted in.
-pub(super) const WITH_OUTPUT: &[&str] = &[
-    "#nz ) ?token in|for|of ?the|your @reply",
+const WITH_OUTPUT: &[&str] = &[
     "#nz ?token in|for|of|as ?the|your @reply",
     "#nz ?requested|max ?token @reply|new|@out ?token",
     "@reply token|budget ~2 :|=|( #nz",
     "@out :|=|( #nz",
     "@out|@reply ?token ?( # ) ?> ~3 exceed*",
     "+|and|plus ~2 @out",
+    "+|and|plus @reply ?token ?( #nz",
     "@out|@reply ?token +|and|plus ~2 input|prompt|messages ?token ~~4 exceed*|must|cannot|greater|larger|longer",
     "input|prompt ?token|tokens|length and|plus|+ ~2 @reply ?token ~~5 exceed*|greater|larger|longer|is|are|must|cannot",
     "# + # >|exceed*",
@@ -233,8 +251,19 @@ const NARRATION: &[&str] = &[
     "api|server|provider|it|error|he|she|they said|says|told|complained",
     "so|because|then|and|but|which i",
     "i ?just|already|then split|will|think|saw|read|found|tried|got|have|did|guess|believe|need",
-    "let me",
 ];
+
+/// Every wording of every table, for the test that none is dead.
+#[cfg(test)]
+pub(super) fn wordings() -> impl Iterator<Item = &'static str> {
+    [TIER, RATE, CHARS, UNITS, BODY, TOO_LARGE, OTHER, OUTPUT, OVERFLOW]
+        .into_iter()
+        .flat_map(|guard| guard.wordings)
+        .chain(WITH_OUTPUT)
+        .chain(REPLY)
+        .chain(NARRATION)
+        .copied()
+}
 
 /// The class of `text`, without its window; nothing when no wording is known.
 pub(super) fn classify(text: &Text) -> Option<Explanation> {
@@ -244,10 +273,16 @@ pub(super) fn classify(text: &Text) -> Option<Explanation> {
         return Some(found);
     }
     if any(text, REPLY).is_some() && !speaks_of_error(text) {
-        return Some(Explanation::new(ErrorClass::None, "These are the figures or the stop reason of a reply, not an error."));
+        return Some(Explanation::new(
+            ErrorClass::None,
+            "These are the figures or the stop reason of a reply, not an error.",
+        ));
     }
     if any(text, NARRATION).is_some() {
-        return Some(Explanation::new(ErrorClass::Other, "The text tells of an error; it is not the error channel's own."));
+        return Some(Explanation::new(
+            ErrorClass::Other,
+            "The text tells of an error; it is not the error channel's own.",
+        ));
     }
     let tokens = text.has(&["token", "context", "n_ctx", "prompt"]) || overflow_code(text);
     let fires = |guard: &Guard| any(text, guard.wordings).is_some();
@@ -268,7 +303,8 @@ pub(super) fn classify(text: &Text) -> Option<Explanation> {
             ErrorClass::Overflow,
             "The room left for the output is negative, so the prompt fills more than the window.",
         )
-    } else if output_alone(text) || (foreign(text, &["输出", "輸出"]) && !foreign(text, &["输入", "輸入", "上下文"])) {
+    } else if output_alone(text) || (foreign(text, &["输出", "輸出"]) && !foreign(text, &["输入", "輸入", "上下文"]))
+    {
         OUTPUT.found()
     } else if overflow_code(text) {
         with_output(text, "A code of the error names the context as exceeded.")
@@ -302,13 +338,9 @@ fn with_output(text: &Text, why: &'static str) -> Explanation {
 
 /// An output wording that is not the second half of a sum (`input length and max_tokens exceed`).
 fn output_alone(text: &Text) -> bool {
-    OUTPUT.wordings.iter().any(|wording| {
-        (0..text.len()).any(|at| {
-            let before = at.checked_sub(1);
-            let joined = before.is_some_and(|at| matches!(text.word(at), "and" | "plus") || text.mark(at) == Some('+'));
-            !joined && match_at(text, at, wording).is_some()
-        })
-    })
+    let joined = |at: usize| matches!(text.word(at), "and" | "plus") || text.mark(at) == Some('+');
+    let alone = |found: Match| !found.start.checked_sub(1).is_some_and(joined);
+    OUTPUT.wordings.iter().any(|wording| matches(text, wording).any(alone))
 }
 
 /// A cap of an endpoint that takes many inputs; a chat gateway may use the words for its prompt.
@@ -317,22 +349,27 @@ fn per_request(text: &Text) -> bool {
 }
 
 fn speaks_of_error(text: &Text) -> bool {
-    let words = ["error", "exceeds", "exceeded", "exceed", "invalid", "max", "too", "cannot", "failed", "exception", "message"];
+    let words =
+        ["error", "exceeds", "exceeded", "exceed", "invalid", "max", "too", "cannot", "failed", "exception", "message"];
     text.has_error_field() || text.has(&words)
 }
 
 /// An identifier such as `context_length_exceeded`, `ContextWindowExceededError` or `prompt_too_long`.
 pub(super) fn overflow_code(text: &Text) -> bool {
     codes(text).any(|code| {
-        let what = ["context", "prompt", "input", "n_ctx", "token_limit", "max_tokens"].iter().any(|stem| code.contains(stem));
+        let what =
+            ["context", "prompt", "input", "n_ctx", "token_limit", "max_tokens"].iter().any(|stem| code.contains(stem));
         let how = ["exceed", "too_long", "toolong", "too_large", "overflow"].iter().any(|stem| code.contains(stem));
         what && how && !code.contains("deadline") && !code.contains("output")
     })
 }
 
 fn rate_code(text: &Text) -> bool {
-    codes(text).any(|code| ["rate_limit", "ratelimit", "throttl", "quota", "toomanyrequests", "too_many_requests"].iter().any(|stem| code.contains(stem)))
-        || text.has(&["quota", "quotas", "throttled", "throttling", "ratelimit", "throttle"])
+    codes(text).any(|code| {
+        ["rate_limit", "ratelimit", "throttl", "quota", "toomanyrequests", "too_many_requests"]
+            .iter()
+            .any(|stem| code.contains(stem))
+    }) || text.has(&["quota", "quotas", "throttled", "throttling", "ratelimit", "throttle"])
 }
 
 fn body_code(text: &Text) -> bool {
@@ -344,7 +381,9 @@ fn body_code(text: &Text) -> bool {
 
 /// Words that are identifiers: joined by underscores, or grown together in capitals.
 fn codes(text: &Text) -> impl Iterator<Item = &str> {
-    (0..text.len()).map(|at| text.word(at)).filter(|word| (word.contains('_') || word.len() > 11) && word.is_ascii())
+    (0..text.len())
+        .map(|at| text.word(at))
+        .filter(|word| (word.contains('_') || word.len() > 11) && word.is_ascii())
         .filter(|word| !word.contains(['-', '/', '.', '@']))
 }
 
@@ -354,8 +393,33 @@ fn foreign(text: &Text, phrases: &[&str]) -> bool {
     phrases.iter().any(|phrase| text.source().contains(phrase))
 }
 
-/// Chinese, Japanese and Korean gateways: a thing that is sent, and a word for too long.
+/// Chinese, Japanese and Korean gateways: a thing that is sent, and that it is too long or above a limit. The two need
+/// not be near each other, so a text of many sentences, which is no error message, does not count.
 fn foreign_overflow(text: &Text) -> bool {
-    foreign(text, &["上下文", "输入", "輸入", "提示", "长度", "長度", "prompt", "token", "消息", "コンテキスト", "入力", "컨텍스트", "입력"])
-        && foreign(text, &["超出", "超过", "超過", "过长", "過長", "超长", "太长", "超限", "长度超", "超え", "長すぎ", "초과"])
+    const SENT: [&str; 15] = [
+        "上下文",
+        "输入",
+        "輸入",
+        "提示",
+        "长度",
+        "長度",
+        "prompt",
+        "token",
+        "消息",
+        "请求",
+        "コンテキスト",
+        "入力",
+        "トークン",
+        "컨텍스트",
+        "입력",
+    ];
+    const LONG: [&str; 8] = ["过长", "過長", "超长", "超長", "太长", "超限", "長すぎ", "초과"];
+    const ABOVE: [&str; 4] = ["超出", "超过", "超過", "超え"];
+    const LIMIT: [&str; 10] =
+        ["限制", "上限", "最大", "模型", "长度", "長度", "窗口", "上下文", "制限", "コンテキスト"];
+    let sentences = (0..text.len()).filter(|&at| text.mark(at) == Some('.')).count();
+    let contains = |at: usize, stems: &[&str]| stems.iter().any(|stem| text.word(at).contains(stem));
+    // A sentence without spaces is one word; a term in Latin letters cuts it in two.
+    let above = || (0..text.len()).any(|at| contains(at, &ABOVE) && (contains(at, &LIMIT) || contains(at + 1, &LIMIT)));
+    sentences < 5 && foreign(text, &SENT) && (foreign(text, &LONG) || above())
 }

@@ -24,6 +24,7 @@
 mod bind;
 mod guards;
 mod normalize;
+mod numbers;
 mod pattern;
 #[cfg(test)]
 mod tests;
@@ -144,7 +145,9 @@ fn no_body(status: Option<u16>) -> Explanation {
             )
         },
         Some(429) => Explanation::new(ErrorClass::Rate, "A 429 without a body: the status means too many requests."),
-        _ => Explanation::new(ErrorClass::Other, "There is no text to judge and the status does not point at the size."),
+        _ => {
+            Explanation::new(ErrorClass::Other, "There is no text to judge and the status does not point at the size.")
+        }
     }
 }
 
@@ -153,8 +156,12 @@ fn by_status(status: Option<u16>, text: &Text) -> Explanation {
     // A client library that passes no status often starts its message with it.
     let leading = text.number(0).and_then(|number| number.value).and_then(|n| u16::try_from(n).ok());
     match status.or(leading) {
-        Some(429) => Explanation::new(ErrorClass::Rate, "No known wording, and the status 429 means too many requests."),
-        Some(413) => Explanation::new(ErrorClass::Bytes, "No known wording, and the status 413 is about the body's size."),
+        Some(429) => {
+            Explanation::new(ErrorClass::Rate, "No known wording, and the status 429 means too many requests.")
+        }
+        Some(413) => {
+            Explanation::new(ErrorClass::Bytes, "No known wording, and the status 413 is about the body's size.")
+        }
         _ => Explanation::new(ErrorClass::Other, "Nothing in the text speaks of a limit on the prompt."),
     }
 }

@@ -16,7 +16,7 @@
 //! | `&4` | up to four linking tokens (`is`, `of`, `:`, `(`, a model's name) |
 //! | `&&4` | the same, and one of them states the value (`is`, `of`, `only`) |
 //!
-//! Patterns are constants of this crate; a text of n tokens is matched in O(n) because every gap is bounded.
+//! The first element is a word, a mark or a number. Patterns are constants of this crate; a text of n tokens is matched in O(n) because every gap is bounded.
 
 use super::words::{Text, Token};
 
@@ -43,7 +43,9 @@ fn set(name: &str) -> &'static str {
              |model_context_window|max_context_size|max_total_tokens|max_seq_length"
         }
         // Fields that hold what may be sent.
-        "infield" => "max_input_tokens|max_prompt_tokens|max_input_length|max_prompt_length|input_token_limit|inputtokenlimit|maxinputtokens",
+        "infield" => {
+            "max_input_tokens|max_prompt_tokens|max_input_length|max_prompt_length|input_token_limit|inputtokenlimit|maxinputtokens"
+        }
         "room" => "length|size|window|limit|capacity|budget|len",
         _ => "",
     }
@@ -58,9 +60,17 @@ pub(super) struct Match {
     pub(super) number: Option<usize>,
 }
 
+/// Everywhere that `pattern` matches. Its first element is tried once for all equal tokens: most patterns end there.
+pub(super) fn matches<'t>(text: &'t Text, pattern: &'t str) -> impl Iterator<Item = Match> + 't {
+    let first = pattern.split(' ').next().unwrap_or("");
+    let groups =
+        text.places().iter().filter(move |group| group.iter().take(1).any(|&at| token_matches(text, at, first)));
+    groups.flatten().filter_map(move |&at| match_at(text, at, pattern))
+}
+
 /// Whether `pattern` occurs in `text`.
 pub(super) fn occurs(text: &Text, pattern: &str) -> bool {
-    (0..text.len()).any(|at| match_at(text, at, pattern).is_some())
+    matches(text, pattern).next().is_some()
 }
 
 /// The first of `patterns` that occurs in `text`.
@@ -156,8 +166,28 @@ fn links(text: &Text, at: usize, size: &str, rest: &str, number: Option<usize>) 
 }
 
 const LINKS: [&str; 22] = [
-    "is", "of", "only", "was", "at", "most", "token", "this", "the", "model", "for", "has", "been", "set", "currently",
-    "configured", "limited", "exactly", "a", "an", "in", "supported",
+    "is",
+    "of",
+    "only",
+    "was",
+    "at",
+    "most",
+    "token",
+    "this",
+    "the",
+    "model",
+    "for",
+    "has",
+    "been",
+    "set",
+    "currently",
+    "configured",
+    "limited",
+    "exactly",
+    "a",
+    "an",
+    "in",
+    "supported",
 ];
 
 /// Ends a sentence, a field or an object.

@@ -1,3 +1,5 @@
-//! Tests.
+//! The rows of the fixtures, their variants, and hostile input.
+
 mod fixture;
+mod hostile;
 mod variants;

@@ -28,7 +28,7 @@ fn grouped(value: u64, separator: char) -> String {
     let digits = value.to_string();
     let mut out = String::new();
     for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at) % 3 == 0 {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
             out.push(separator);
         }
         out.push(digit);
@@ -65,12 +65,33 @@ fn wrapped(text: &str) -> [(&'static str, String); 8] {
     let once = format!(r#"{{"error":{{"message":{},"type":"invalid_request_error","code":null}}}}"#, quoted(text));
     [
         ("OpenAI", once.clone()),
-        ("Anthropic", format!(r#"{{"type":"error","error":{{"type":"api_error","message":{}}},"request_id":"req_011CSH12"}}"#, quoted(text))),
-        ("nested twice", format!(r#"{{"error":{{"message":{},"code":400,"metadata":{{"provider_name":"x"}}}}}}"#, quoted(&format!("{{\"detail\":{}}}", quoted(&once))))),
+        (
+            "Anthropic",
+            format!(
+                r#"{{"type":"error","error":{{"type":"api_error","message":{}}},"request_id":"req_011CSH12"}}"#,
+                quoted(text)
+            ),
+        ),
+        (
+            "nested twice",
+            format!(
+                r#"{{"error":{{"message":{},"code":400,"metadata":{{"provider_name":"x"}}}}}}"#,
+                quoted(&format!("{{\"detail\":{}}}", quoted(&once)))
+            ),
+        ),
         ("LiteLLM", format!("litellm.BadRequestError: OpenAIException - Error code: 400 - {once}")),
-        ("Bedrock", format!("An error occurred (ValidationException) when calling the ConverseStream operation: {text}")),
+        (
+            "Bedrock",
+            format!("An error occurred (ValidationException) when calling the ConverseStream operation: {text}"),
+        ),
         ("gRPC", format!("rpc error: code = InvalidArgument desc = {text}")),
-        ("HTML", format!("<html><head><title>Error</title></head><body><pre>{}</pre></body></html>", text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;"))),
+        (
+            "HTML",
+            format!(
+                "<html><head><title>Error</title></head><body><pre>{}</pre></body></html>",
+                text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+            ),
+        ),
         ("capitals", text.to_uppercase()),
     ]
 }
@@ -122,7 +143,10 @@ fn every_row_in_every_wrapping_means_the_same() {
             tried += 1;
             let found = explain(row.status, &text);
             if (found.class, found.window) != (row.class, row.window) {
-                wrong.push(format!("{} {name}: {:?} {:?} for {:?} {:?}: {text}", row.id, found.class, found.window, row.class, row.window));
+                wrong.push(format!(
+                    "{} {name}: {:?} {:?} for {:?} {:?}: {text}",
+                    row.id, found.class, found.window, row.class, row.window
+                ));
             }
         }
     }
@@ -134,14 +158,22 @@ fn every_row_in_every_wrapping_means_the_same() {
 fn the_text_decides_before_the_status() {
     let (mut wrong, mut tried) = (Vec::new(), 0);
     for row in all() {
-        if row.class == ErrorClass::None || row.id == "E48" || row.text.len() < 40 && row.class != ErrorClass::Overflow || row.class == ErrorClass::Other || row.text.trim().is_empty() {
+        if row.class == ErrorClass::None
+            || row.id == "E48"
+            || row.text.len() < 40 && row.class != ErrorClass::Overflow
+            || row.class == ErrorClass::Other
+            || row.text.trim().is_empty()
+        {
             continue;
         }
-        for status in [None, Some(400), Some(500), Some(503), Some(422)] {
+        for status in [None, Some(400), Some(413), Some(422), Some(429), Some(500), Some(503)] {
             tried += 1;
             let found = explain(status, &row.text);
             if (found.class, found.window) != (row.class, row.window) {
-                wrong.push(format!("{} {status:?}: {:?} {:?} for {:?} {:?}: {}", row.id, found.class, found.window, row.class, row.window, row.text));
+                wrong.push(format!(
+                    "{} {status:?}: {:?} {:?} for {:?} {:?}: {}",
+                    row.id, found.class, found.window, row.class, row.window, row.text
+                ));
             }
         }
     }
