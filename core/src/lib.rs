@@ -11,6 +11,7 @@ pub mod error;
 pub mod estimate;
 pub mod marker;
 pub mod notice;
+pub mod overflow;
 pub mod plan;
 pub mod policy;
 pub mod recall;

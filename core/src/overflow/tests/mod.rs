@@ -1,0 +1,5 @@
+//! The rows of the fixtures, their variants, and hostile input.
+
+mod fixture;
+mod hostile;
+mod variants;
