@@ -71,3 +71,14 @@ proptest! {
         play(&bytes);
     }
 }
+
+/// Inputs that once broke an invariant.
+#[test]
+fn what_once_broke_stays_mended() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../testdata/regressions");
+    let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).collect();
+    files.sort();
+    for file in files {
+        play(&std::fs::read(&file).unwrap());
+    }
+}

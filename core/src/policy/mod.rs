@@ -208,6 +208,7 @@ impl<P: Borrow<Policy>> Compactor<P> {
                 return History::New;
             }
             state.calibration.use_estimator(weigher.bytes.id());
+            let known = state.anchors.len as usize;
             self.attachment = state.attach(transcript, &self.columns);
             if self.attachment.history == History::Foreign {
                 self.aside = Some(state);
@@ -218,6 +219,13 @@ impl<P: Borrow<Policy>> Compactor<P> {
             self.ledger = Ledger::new(state, &guard);
             self.cache.rebuild_from(&self.ledger, &guard, 0);
             self.cache.settle();
+            if self.attachment.history == History::Grown
+                && let Some(group) = self.columns.reopened_since(known)
+            {
+                // A result came for a call that had been given up, while nobody was looking.
+                self.changed = Some(self.cache.first_of(group));
+                self.attachment.history = History::Edited;
+            }
             return self.attachment.history;
         }
         self.attachment = Attachment { history: History::Grown, ..Attachment::default() };

@@ -129,6 +129,11 @@ impl RenderCache {
         }
     }
 
+    /// The first piece of a group, or of what stands after it.
+    pub(crate) fn first_of(&self, group: usize) -> usize {
+        self.segments.partition_point(|segment| (segment.group as usize) < group)
+    }
+
     /// Marks everything rendered so far as what a pass left.
     pub(crate) fn settle(&mut self) {
         self.settled = self.segments.len();

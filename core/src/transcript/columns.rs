@@ -268,10 +268,18 @@ impl Columns {
             .chain(late[first..].iter().filter(move |&&(of, _)| of as usize == group).map(|&(_, entry)| entry as usize))
     }
 
-    /// Whether any result arrived late.
+    /// Results that arrived after another group had begun, as (group, entry), in order of arrival.
     #[must_use]
-    pub fn late_results(&self) -> usize {
-        self.late.len()
+    pub fn late_results(&self) -> &[(u32, u32)] {
+        &self.late
+    }
+
+    /// The first group that had been closed when there were `known` entries and got a result since.
+    #[must_use]
+    pub fn reopened_since(&self, known: usize) -> Option<usize> {
+        let first = self.late.partition_point(|&(_, entry)| (entry as usize) < known);
+        let groups = self.late[first..].iter().map(|&(group, _)| group as usize);
+        groups.filter(|&group| self.group_start(group + 1) < known).min()
     }
 
     /// Results without a call.
@@ -437,6 +445,6 @@ mod tests {
         ]);
         assert_eq!(columns.members(0).collect::<Vec<_>>(), [0, 2]);
         assert_eq!(columns.members(1).collect::<Vec<_>>(), [1]);
-        assert_eq!(columns.late_results(), 1);
+        assert_eq!(columns.late_results().len(), 1);
     }
 }

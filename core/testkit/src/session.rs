@@ -191,8 +191,11 @@ impl<'p, T: Transcript> Session<'p, T> {
             let kept = outcome.first_changed.unwrap_or(usize::MAX).min(self.view.len());
             assert!(
                 view.len() >= kept && view[..kept] == self.view[..kept],
-                "I4 prefix: changed before piece {kept} (compacted: {})",
-                outcome.compacted
+                "I4 prefix: changed before piece {kept} of {} (compacted: {}, {history:?}): {:?} became {:?}",
+                self.view.len(),
+                outcome.compacted,
+                self.view.iter().zip(&view).find(|(a, b)| a != b),
+                view.get(self.view.len().wrapping_sub(1)),
             );
             if !outcome.compacted {
                 assert!(outcome.first_changed.is_none(), "I4 prefix: a change without a pass");
