@@ -1,0 +1,429 @@
+//! Policy parameters as people write them: flags, or a TOML file with the same names.
+
+use std::path::Path;
+use std::str::FromStr;
+
+use clap::Args;
+use foreshorten_core::{
+    ConfigError, PipelineStage, Policy, PolicyConfig,
+    budget::Watermark,
+    config,
+    estimate::{ByteEstimator, Weigher},
+    marker::MarkerStyle,
+    plan::{self, ToolRule},
+};
+use serde::{Deserialize, Deserializer};
+
+/// Declares the options once: as flags, as keys of a TOML table, and how one set overrides another.
+macro_rules! options {
+    ($($(#[$meta:meta])* $name:ident : $kind:ty),* $(,)?) => {
+        /// Parameters of a policy. What is not given keeps the default of the policy.
+        #[derive(Args, Clone, Debug, Default, Deserialize)]
+        #[serde(deny_unknown_fields, default, rename_all = "snake_case")]
+        pub struct PolicyOptions {
+            $($(#[$meta])* pub $name: Option<$kind>,)*
+            /// Rule for one tool, NAME=never|keep-arguments|drop-first|ordinary; may be given again.
+            #[arg(long = "tool-rule", value_name = "NAME=RULE", value_parser = tool_rule, help_heading = "Policy")]
+            #[serde(deserialize_with = "tool_rules")]
+            pub tool_rules: Vec<(String, ToolRule)>,
+        }
+
+        impl PolicyOptions {
+            /// These options, and what `other` says where they say nothing.
+            #[must_use]
+            pub fn or(mut self, other: Self) -> Self {
+                $(self.$name = self.$name.or(other.$name);)*
+                for (tool, rule) in other.tool_rules {
+                    if !self.tool_rules.iter().any(|(name, _)| *name == tool) {
+                        self.tool_rules.push((tool, rule));
+                    }
+                }
+                self
+            }
+        }
+    };
+}
+
+options! {
+    /// Pipeline to start from: `default` (offload, clear, summarize) or `five-stage` (the earlier proposal's).
+    #[arg(long, value_name = "NAME", help_heading = "Policy")]
+    preset: String,
+    /// Stages in order, by name; see the list under `foreshorten stages`.
+    #[arg(long, value_name = "A,B,C", value_delimiter = ',', help_heading = "Policy")]
+    stages: Vec<String>,
+    /// Trigger: a fraction of the usable window (0.85) or tokens (150000). Default 0.85.
+    #[arg(long, alias = "trigger-ratio", value_name = "LEVEL", value_parser = watermark, help_heading = "Policy")]
+    #[serde(deserialize_with = "level", alias = "trigger_ratio", alias = "compact_at_ratio")]
+    compact_at: Watermark,
+    /// Target of a pass: a fraction of the usable window or tokens. Default 0.60.
+    #[arg(long, value_name = "LEVEL", value_parser = watermark, help_heading = "Policy")]
+    #[serde(deserialize_with = "level")]
+    compact_to: Watermark,
+    /// Size of the protected tail in tokens. Default: a fifth of the usable window.
+    #[arg(long, value_name = "TOKENS", help_heading = "Policy")]
+    keep_recent_tokens: u64,
+    /// Tokens kept free for the answer. Default 16384, no more than half the window.
+    #[arg(long, value_name = "TOKENS", help_heading = "Policy")]
+    reserve_output_tokens: u64,
+    /// Flat cost of an image. Default 1600.
+    #[arg(long, value_name = "TOKENS", help_heading = "Estimate")]
+    image_tokens: u32,
+    /// Flat cost of a file. Default 2000.
+    #[arg(long, value_name = "TOKENS", help_heading = "Estimate")]
+    file_tokens: u32,
+    /// Tokens of framing around every entry. Default 8.
+    #[arg(long, value_name = "TOKENS", help_heading = "Estimate")]
+    entry_overhead: u32,
+    /// How text becomes tokens: bytes4, a tokenizer family (o200k, cl100k, claude, llama3, qwen2.5, gemma3, …), or
+    /// auto (the family of the model the request names). Default bytes4.
+    #[arg(long, value_name = "NAME", help_heading = "Estimate")]
+    weigher: String,
+    /// Least gain of a proactive pass in per cent of the view. Default 10.
+    #[arg(long, value_name = "PERCENT", help_heading = "Policy")]
+    min_gain_percent: u8,
+    /// Offload: least length of a result in characters. Default 4000.
+    #[arg(long, value_name = "CHARS", help_heading = "Stages")]
+    offload_min_chars: u32,
+    /// Offload: newest results left alone. Default 2.
+    #[arg(long, value_name = "N", help_heading = "Stages")]
+    offload_keep_last: u32,
+    /// Offload: length of the preview in characters. Default 400.
+    #[arg(long, value_name = "CHARS", help_heading = "Stages")]
+    preview_chars: u32,
+    /// Clear: newest results left alone. Default 3.
+    #[arg(long, value_name = "N", help_heading = "Stages")]
+    clear_keep_last: u32,
+    /// Clear: shorter results stay. Default 200 characters.
+    #[arg(long, value_name = "CHARS", help_heading = "Stages")]
+    clear_min_chars: u32,
+    /// Clear: nothing unless this many tokens are freed.
+    #[arg(long, value_name = "TOKENS", help_heading = "Stages")]
+    clear_at_least_tokens: u64,
+    /// Summary: least saving as a share of the view, 0 to below 1. Default 0.10.
+    #[arg(long, value_name = "RATIO", help_heading = "Stages")]
+    min_savings_ratio: f64,
+    /// Summary: failures in a row that open the breaker. Default 3.
+    #[arg(long, alias = "max-summary-failures", value_name = "N", help_heading = "Stages")]
+    #[serde(alias = "max_summary_failures")]
+    max_failures: u32,
+    /// Summary: longest accepted. Default 16000 characters.
+    #[arg(long, value_name = "CHARS", help_heading = "Stages")]
+    max_summary_chars: u32,
+    /// Images: newest entries with media left alone. Default 3.
+    #[arg(long, value_name = "N", help_heading = "Stages")]
+    images_keep_last: u32,
+    /// Arguments: least length that is clipped. Default 2000 bytes.
+    #[arg(long, value_name = "BYTES", help_heading = "Stages")]
+    clip_min_bytes: u32,
+    /// Five-stage: most entries of a view; 0 for no limit. Default 80.
+    #[arg(long, value_name = "N", help_heading = "Five-stage pipeline")]
+    max_entries: u32,
+    /// Five-stage: entries kept at the beginning. Default 3.
+    #[arg(long, value_name = "N", help_heading = "Five-stage pipeline")]
+    keep_initial_entries: u32,
+    /// Five-stage: entries kept at the end. Default 40.
+    #[arg(long, alias = "keep-recent-messages", value_name = "N", help_heading = "Five-stage pipeline")]
+    #[serde(alias = "keep_recent_messages")]
+    keep_recent_entries: u32,
+    /// Five-stage: entries kept at the end after a rejection. Default 8.
+    #[arg(long, alias = "reactive-keep-recent-messages", value_name = "N", help_heading = "Five-stage pipeline")]
+    #[serde(alias = "reactive_keep_recent_messages")]
+    reactive_keep_recent_entries: u32,
+    /// Five-stage: newest tool results kept. Default 3.
+    #[arg(long, value_name = "N", help_heading = "Five-stage pipeline")]
+    keep_recent_tool_results: u32,
+    /// Five-stage: characters the results of one batch may have. Default 200000.
+    #[arg(long, value_name = "CHARS", help_heading = "Five-stage pipeline")]
+    tool_result_budget_chars: u32,
+    /// Five-stage: characters one result may have. Default 20000.
+    #[arg(long, value_name = "CHARS", help_heading = "Five-stage pipeline")]
+    large_tool_result_chars: u32,
+    /// Five-stage: length of the preview. Default 2000 characters.
+    #[arg(long, value_name = "CHARS", help_heading = "Five-stage pipeline")]
+    tool_result_preview_chars: u32,
+}
+
+/// Names of all stages, with what they do.
+pub const STAGES: [(&str, &str); 11] = [
+    ("offload_tool_results", "huge tool results give way to a preview"),
+    ("clear_tool_results", "older tool results give way to a marker"),
+    ("summarize_history", "the oldest stretch gives way to a summary (needs --summarizer)"),
+    ("drop_superseded", "older results of a call that was made again are cleared"),
+    ("drop_old_images", "old images and files give way to a marker"),
+    ("clip_tool_arguments", "long arguments of old calls give way to a marker"),
+    ("clear_reasoning", "old unsigned reasoning is left out"),
+    ("tool_result_budget", "five-stage: large results and batches are persisted"),
+    ("middle_snip", "five-stage: the middle of a long conversation gives way to a note"),
+    ("tool_result_retention", "five-stage: all but the newest results give way to a marker"),
+    ("auto_summary", "five-stage: the summary when the cheap stages were not enough; reactive_summary: after a rejection"),
+];
+
+/// What is wrong with options.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum OptionError {
+    /// A parameter that cannot be meant.
+    Config(ConfigError),
+    /// A name that is not known: parameter, value, what would have been right.
+    Name(&'static str, String, String),
+    /// A file that cannot be read.
+    File(std::path::PathBuf, std::io::Error),
+    /// A file that is not a table of options.
+    Toml(std::path::PathBuf, String),
+}
+
+impl std::fmt::Display for OptionError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Config(error) => error.fmt(f),
+            Self::Name(parameter, value, known) => write!(f, "`{parameter}` does not know `{value}`; known are {known}"),
+            Self::File(path, error) => write!(f, "{}: {error}", path.display()),
+            Self::Toml(path, message) => write!(f, "{}: {message}", path.display()),
+        }
+    }
+}
+
+impl std::error::Error for OptionError {}
+
+impl PolicyOptions {
+    /// Reads a TOML file. Unknown keys are refused, with their place.
+    ///
+    /// # Errors
+    /// What cannot be read, and where.
+    pub fn read(path: &Path) -> Result<Self, OptionError> {
+        let text = std::fs::read_to_string(path).map_err(|error| OptionError::File(path.into(), error))?;
+        toml::from_str(&text).map_err(|error| OptionError::Toml(path.into(), error.to_string()))
+    }
+
+    /// Builds the policy.
+    ///
+    /// # Errors
+    /// The first parameter that cannot be meant.
+    pub fn build(&self, window: Option<u64>, model: &str, recall_tool: bool, archive: bool) -> Result<Policy, OptionError> {
+        let defaults = PolicyConfig::default();
+        let stages = self.pipeline()?;
+        let bytes = match self.weigher.as_deref() {
+            None => ByteEstimator::BytesPer4,
+            Some("auto") => ByteEstimator::for_model(model),
+            Some(name) => ByteEstimator::parse(name).ok_or_else(|| {
+                let known: Vec<&str> = ByteEstimator::all().map(ByteEstimator::name).collect();
+                OptionError::Name("weigher", name.into(), format!("auto, {}", known.join(", ")))
+            })?,
+        };
+        let weigher = Weigher {
+            bytes,
+            image_tokens: self.image_tokens.unwrap_or(defaults.weigher.image_tokens),
+            file_tokens: self.file_tokens.unwrap_or(defaults.weigher.file_tokens),
+            entry_overhead: self.entry_overhead.unwrap_or(defaults.weigher.entry_overhead),
+            exact: None,
+        };
+        PolicyConfig {
+            context_window: window,
+            compact_at: self.compact_at.unwrap_or(defaults.compact_at),
+            compact_to: self.compact_to.unwrap_or(defaults.compact_to),
+            keep_recent_tokens: self.keep_recent_tokens,
+            reserve_output_tokens: self.reserve_output_tokens,
+            stages,
+            weigher,
+            style: MarkerStyle { recall_tool },
+            tools: self.tool_rules.clone(),
+            min_gain_percent: self.min_gain_percent.unwrap_or(defaults.min_gain_percent),
+            archive,
+            ..defaults
+        }
+        .build()
+        .map_err(OptionError::Config)
+    }
+
+    fn pipeline(&self) -> Result<Vec<PipelineStage>, OptionError> {
+        if let Some(names) = &self.stages {
+            return names.iter().map(|name| self.stage(name.trim())).collect();
+        }
+        let names: &[&str] = match self.preset.as_deref() {
+            None | Some("default") => &["offload_tool_results", "clear_tool_results", "summarize_history"],
+            Some("five-stage") => {
+                &["tool_result_budget", "middle_snip", "tool_result_retention", "auto_summary", "reactive_summary"]
+            }
+            Some(other) => return Err(OptionError::Name("preset", other.into(), "default, five-stage".into())),
+        };
+        names.iter().map(|name| self.stage(name)).collect()
+    }
+
+    fn stage(&self, name: &str) -> Result<PipelineStage, OptionError> {
+        let summary = plan::SummarizeHistory::default();
+        let percent = match self.min_savings_ratio {
+            None => summary.min_savings_percent,
+            Some(ratio) if (0.0..1.0).contains(&ratio) => (ratio * 100.0).round().min(99.0) as u8,
+            Some(_) => return Err(OptionError::Config(ConfigError { field: "min_savings_ratio", expected: "in [0, 1)" })),
+        };
+        let summary = plan::SummarizeHistory {
+            min_savings_percent: percent,
+            max_failures: self.max_failures.unwrap_or(summary.max_failures),
+            max_summary_chars: self.max_summary_chars.unwrap_or(summary.max_summary_chars),
+            ..summary
+        };
+        Ok(match name.replace('-', "_").as_str() {
+            "offload_tool_results" | "offload" => {
+                let d = plan::OffloadToolResults::default();
+                PipelineStage::plan(plan::OffloadToolResults {
+                    min_chars: self.offload_min_chars.unwrap_or(d.min_chars),
+                    keep_last: self.offload_keep_last.unwrap_or(d.keep_last),
+                    preview_chars: self.preview_chars.unwrap_or(d.preview_chars),
+                })
+            }
+            "clear_tool_results" | "clear" => {
+                let d = plan::ClearToolResults::default();
+                PipelineStage::plan(plan::ClearToolResults {
+                    keep_last: self.clear_keep_last.unwrap_or(d.keep_last),
+                    min_chars: self.clear_min_chars.unwrap_or(d.min_chars),
+                    clear_at_least_tokens: self.clear_at_least_tokens,
+                })
+            }
+            "summarize_history" | "summarize" => PipelineStage::Summarize(summary),
+            "drop_superseded" => PipelineStage::plan(plan::DropSuperseded::default()),
+            "drop_old_images" => {
+                let d = plan::DropOldImages::default();
+                PipelineStage::plan(plan::DropOldImages { keep_last: self.images_keep_last.unwrap_or(d.keep_last) })
+            }
+            "clip_tool_arguments" => {
+                let d = plan::ClipToolArguments::default();
+                let min_bytes = self.clip_min_bytes.unwrap_or(d.min_bytes);
+                PipelineStage::plan(plan::ClipToolArguments { min_bytes, ..d })
+            }
+            "clear_reasoning" => PipelineStage::plan(plan::ClearReasoning::default()),
+            "tool_result_budget" => {
+                let d = plan::ToolResultBudget::default();
+                PipelineStage::plan(plan::ToolResultBudget {
+                    tool_result_budget_chars: self.tool_result_budget_chars.unwrap_or(d.tool_result_budget_chars),
+                    large_tool_result_chars: self.large_tool_result_chars.unwrap_or(d.large_tool_result_chars),
+                    tool_result_preview_chars: self.tool_result_preview_chars.unwrap_or(d.tool_result_preview_chars),
+                })
+            }
+            "middle_snip" => {
+                let d = plan::MiddleSnip::default();
+                PipelineStage::plan(plan::MiddleSnip {
+                    max_entries: self.max_entries.map_or(d.max_entries, |max| (max > 0).then_some(max)),
+                    keep_initial_entries: self.keep_initial_entries.unwrap_or(d.keep_initial_entries),
+                    keep_recent_entries: self.keep_recent_entries.unwrap_or(d.keep_recent_entries),
+                })
+            }
+            "tool_result_retention" => {
+                let d = plan::ToolResultRetention::default();
+                let keep = self.keep_recent_tool_results.unwrap_or(d.keep_recent_tool_results);
+                PipelineStage::plan(plan::ToolResultRetention { keep_recent_tool_results: keep })
+            }
+            "auto_summary" => PipelineStage::Summarize(plan::SummarizeHistory { name: "auto_summary", ..summary }),
+            "reactive_summary" => {
+                let d = plan::ReactiveSummary::default();
+                let keep = self.reactive_keep_recent_entries.unwrap_or(d.reactive_keep_recent_entries);
+                let stage: plan::SummarizeHistory = plan::ReactiveSummary { reactive_keep_recent_entries: keep }.into();
+                PipelineStage::Summarize(plan::SummarizeHistory {
+                    max_failures: summary.max_failures,
+                    max_summary_chars: summary.max_summary_chars,
+                    ..stage
+                })
+            }
+            _ => {
+                let known: Vec<&str> = STAGES.iter().map(|(name, _)| *name).collect();
+                return Err(OptionError::Name("stages", name.into(), known.join(", ")));
+            }
+        })
+    }
+
+    /// The policy in a few words, for reports.
+    #[must_use]
+    pub fn describe(&self, policy: &Policy) -> String {
+        let config = policy.config();
+        let stages: Vec<&str> = config.stages.iter().map(PipelineStage::name).collect();
+        format!("{} at {} to {}", stages.join(" → "), level_words(config.compact_at), level_words(config.compact_to))
+    }
+}
+
+fn level_words(level: Watermark) -> String {
+    match level {
+        Watermark::BasisPoints(points) => format!("{}%", f64::from(points) / 100.0),
+        Watermark::Tokens(tokens) => format!("{tokens} tokens"),
+    }
+}
+
+// The stages of the configuration are named in one place; keep the compiler's eye on it.
+const _: fn() -> Vec<PipelineStage> = config::default_pipeline;
+
+fn watermark(text: &str) -> Result<Watermark, String> {
+    Watermark::parse(text).ok_or_else(|| "expected a fraction in (0, 1] such as 0.85, or a number of tokens".into())
+}
+
+fn level<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Watermark>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Written {
+        Tokens(u64),
+        Fraction(f64),
+        Text(String),
+    }
+    let text = match Written::deserialize(deserializer)? {
+        Written::Tokens(tokens) => tokens.to_string(),
+        Written::Fraction(fraction) => format!("{fraction:.4}"),
+        Written::Text(text) => text,
+    };
+    watermark(&text).map(Some).map_err(serde::de::Error::custom)
+}
+
+fn tool_rule(text: &str) -> Result<(String, ToolRule), String> {
+    let (name, rule) = text.split_once('=').ok_or("expected NAME=RULE")?;
+    Ok((name.into(), rule_of(rule)?))
+}
+
+fn rule_of(rule: &str) -> Result<ToolRule, String> {
+    match rule.replace('-', "_").as_str() {
+        "never" => Ok(ToolRule::Never),
+        "keep_arguments" => Ok(ToolRule::KeepArguments),
+        "drop_first" => Ok(ToolRule::DropFirst),
+        "ordinary" => Ok(ToolRule::Ordinary),
+        _ => Err(format!("`{rule}` is no rule; known are never, keep-arguments, drop-first, ordinary")),
+    }
+}
+
+fn tool_rules<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<(String, ToolRule)>, D::Error> {
+    let table = std::collections::BTreeMap::<String, String>::deserialize(deserializer)?;
+    table.into_iter().map(|(name, rule)| rule_of(&rule).map(|rule| (name, rule)).map_err(serde::de::Error::custom)).collect()
+}
+
+impl FromStr for PolicyOptions {
+    type Err = toml::de::Error;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        toml::from_str(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_and_flags_name_the_same_parameters() {
+        let file: PolicyOptions =
+            "compact_at = 0.8\ncompact_to = 120_000\nstages = [\"clear\", \"middle-snip\"]\n[tool_rules]\nread = \"never\""
+                .parse()
+                .unwrap();
+        assert_eq!(file.compact_at, Some(Watermark::BasisPoints(8_000)));
+        assert_eq!(file.compact_to, Some(Watermark::Tokens(120_000)));
+        let flags = PolicyOptions { compact_at: Some(Watermark::BasisPoints(9_000)), ..PolicyOptions::default() };
+        let both = flags.or(file);
+        assert_eq!(both.compact_at, Some(Watermark::BasisPoints(9_000)));
+        let policy = both.build(Some(200_000), "", true, false).unwrap();
+        let names: Vec<&str> = policy.config().stages.iter().map(PipelineStage::name).collect();
+        assert_eq!(names, ["clear_tool_results", "middle_snip"]);
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        assert!("compact_att = 0.8".parse::<PolicyOptions>().unwrap_err().to_string().contains("compact_att"));
+        let wrong = PolicyOptions { stages: Some(vec!["nope".into()]), ..PolicyOptions::default() };
+        assert!(wrong.build(None, "", true, false).unwrap_err().to_string().contains("nope"));
+        let wrong = PolicyOptions { reserve_output_tokens: Some(9_000), ..PolicyOptions::default() };
+        let error = wrong.build(Some(8_192), "", true, false).unwrap_err().to_string();
+        assert!(error.contains("reserve_output_tokens"), "{error}");
+    }
+}
