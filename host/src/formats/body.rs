@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use super::error::FormatError;
-use super::json::{Json, Span, check, skip_space};
+use super::json::{Json, Span};
+use super::parsed::Parsed;
 use super::wire::{Builder, WireTranscript};
 use super::{Format, anthropic, chat, detect, parts, responses};
 
@@ -121,23 +122,6 @@ pub(crate) fn text_of(bytes: Vec<u8>) -> Result<Arc<String>, FormatError> {
     }
 }
 
-/// Where JSON starts: after a byte order mark.
-pub(crate) fn start_of(text: &str) -> usize {
-    if text.starts_with('\u{FEFF}') { 3 } else { 0 }
-}
-
-/// The one value that `text` is.
-pub(crate) fn document(text: &str) -> Result<Json<'_>, FormatError> {
-    let bytes = text.as_bytes();
-    let start = start_of(text);
-    let end = check(bytes, start).map_err(|fault| FormatError::here(bytes, fault.offset, fault.expected))?;
-    let rest = skip_space(bytes, end);
-    if rest < bytes.len() {
-        return Err(FormatError::here(bytes, rest, "nothing after the JSON value"));
-    }
-    Ok(Json::at(text, start))
-}
-
 /// Reads a request body, or a bare list of messages or items.
 ///
 /// Without a `format` the protocol is recognised by its shape; what fits more than one is read as chat.
@@ -146,13 +130,8 @@ pub(crate) fn document(text: &str) -> Result<Json<'_>, FormatError> {
 /// When the bytes are no JSON, no request, or not what `format` asks for.
 pub fn parse_body(bytes: Vec<u8>, format: Option<Format>) -> Result<Body, FormatError> {
     let text = text_of(bytes)?;
-    let root = document(&text)?;
-    read(&text, root, format)
-}
-
-/// Reads the body that `root` is.
-pub(crate) fn read(text: &Arc<String>, root: Json<'_>, format: Option<Format>) -> Result<Body, FormatError> {
-    let (mut body, b) = begin(text, root, format)?;
+    let parsed = Parsed::document(&text)?;
+    let (mut body, b) = begin(&text, parsed.root(), format)?;
     body.transcript = b.finish();
     if body.partial.is_none() && refers(&body) {
         body.partial = Some("item_reference: items the server holds".into());

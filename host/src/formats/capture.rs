@@ -7,6 +7,7 @@ use foreshorten_core::transcript::Transcript as _;
 
 use super::error::FormatError;
 use super::json::Json;
+use super::parsed::Parsed;
 use super::session::{Conversation, Draft};
 use super::wire::WireTranscript;
 use super::{Format, body, chat, detect};
@@ -142,16 +143,8 @@ fn answered(mut draft: Draft, format: Format, root: Json<'_>) -> Draft {
 }
 
 /// Reads JSON lines: messages or items one a line, or requests one a line.
-pub(crate) fn lines(text: &Arc<String>, format: Format) -> Result<Vec<Conversation>, FormatError> {
-    let mut values = Vec::new();
-    let mut cut = 0;
-    for line in super::lines::lines(text) {
-        match line.value() {
-            Ok(value) => values.push(value),
-            Err(_) if line.may_be_cut() => cut = 1,
-            Err(error) => return Err(error),
-        }
-    }
+pub(crate) fn lines(text: &Arc<String>, parsed: &Parsed<'_>, format: Format) -> Result<Vec<Conversation>, FormatError> {
+    let values: Vec<Json<'_>> = parsed.values().collect();
     let is_request = |value: &Json<'_>| {
         value.is_array() || value.fields(["messages", "input", "requests"]).iter().any(Option::is_some)
     };
@@ -167,7 +160,6 @@ pub(crate) fn lines(text: &Arc<String>, format: Format) -> Result<Vec<Conversati
         return Ok(all);
     }
     let mut draft = Draft::new(text, "main");
-    draft.skip_many("line cut at the end of the file", cut);
     for value in values {
         let [role, kind] = value.fields(["role", "type"]);
         let known = role.is_some()

@@ -3,9 +3,8 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-use super::error::FormatError;
 use super::json::{Json, Span};
-use super::lines;
+use super::parsed::Parsed;
 use super::session::{Conversation, Draft};
 use super::{Format, anthropic};
 
@@ -58,8 +57,8 @@ struct Found<'a> {
 }
 
 /// Reads the main conversation and those of sub-agents.
-pub(crate) fn read(text: &Arc<String>) -> Result<Vec<Conversation>, FormatError> {
-    let found = scan(text)?;
+pub(crate) fn read(text: &Arc<String>, parsed: &Parsed<'_>) -> Vec<Conversation> {
+    let found = scan(parsed);
     let mut by_agent: BTreeMap<&str, Vec<Record<'_>>> = BTreeMap::new();
     for record in found.records {
         by_agent.entry(record.agent).or_default().push(record);
@@ -79,22 +78,14 @@ pub(crate) fn read(text: &Arc<String>) -> Result<Vec<Conversation>, FormatError>
     if conversations.is_empty() {
         conversations.push(Draft::new(text, found.session).finish(Format::ClaudeCode));
     }
-    Ok(conversations)
+    conversations
 }
 
-fn scan(text: &str) -> Result<Found<'_>, FormatError> {
+fn scan<'a>(parsed: &'a Parsed<'_>) -> Found<'a> {
     let mut found = Found::default();
     let mut seen = HashSet::new();
     let mut agent_of: HashMap<&str, &str> = HashMap::new();
-    for line in lines::lines(text) {
-        let value = match line.value() {
-            Ok(value) => value,
-            Err(_) if line.may_be_cut() => {
-                *found.skipped.entry("line cut at the end of the file".into()).or_default() += 1;
-                continue;
-            }
-            Err(error) => return Err(error),
-        };
+    for value in parsed.values() {
         let [kind, subtype, uuid, parent, logical, side, agent, message, api_error, summary, unseen, session] = value
             .fields([
                 "type",
@@ -150,7 +141,7 @@ fn scan(text: &str) -> Result<Found<'_>, FormatError> {
             found.records.push(Record { line: value.span(), uuid, parent, logical_parent, agent, message });
         }
     }
-    Ok(found)
+    found
 }
 
 /// Which records lead to the newest: edits and rewinds leave branches that are no longer the conversation.

@@ -4,24 +4,16 @@ use std::sync::Arc;
 
 use foreshorten_core::transcript::EntryKind;
 
-use super::error::FormatError;
 use super::json::Json;
+use super::parsed::Parsed;
 use super::session::{Conversation, Draft};
-use super::{Format, lines, parts, responses};
+use super::{Format, parts, responses};
 
 /// Reads a rollout.
-pub(crate) fn read(text: &Arc<String>) -> Result<Vec<Conversation>, FormatError> {
+pub(crate) fn read(text: &Arc<String>, parsed: &Parsed<'_>) -> Vec<Conversation> {
     let mut draft = Draft::new(text, "main");
     let mut headed = false;
-    for line in lines::lines(text) {
-        let value = match line.value() {
-            Ok(value) => value,
-            Err(_) if line.may_be_cut() => {
-                draft.skip("line cut at the end of the file");
-                continue;
-            }
-            Err(error) => return Err(error),
-        };
+    for value in parsed.values() {
         let [kind, payload, state] = value.fields(["type", "payload", "record_type"]);
         let kind = kind.and_then(|kind| kind.inner());
         match (kind, payload) {
@@ -41,7 +33,7 @@ pub(crate) fn read(text: &Arc<String>) -> Result<Vec<Conversation>, FormatError>
             _ => item(&mut draft, value, value),
         }
     }
-    Ok(vec![draft.finish(Format::Codex)])
+    vec![draft.finish(Format::Codex)]
 }
 
 /// The session's id and system prompt. A resumed session has the header again.

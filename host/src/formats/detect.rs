@@ -1,9 +1,9 @@
 //! What kind of file is this? Always with the reason.
 
-use super::body;
+use super::Format;
 use super::error::FormatError;
-use super::json::{Json, check, skip_space};
-use super::{Format, lines};
+use super::json::{Json, skip_space};
+use super::parsed::Parsed;
 
 /// A recognised format.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,21 +34,21 @@ pub fn detect(bytes: &[u8]) -> Result<Detected, FormatError> {
         let at = error.valid_up_to();
         FormatError::at(bytes, at, "UTF-8 text", format!("byte 0x{:02x}", bytes[at]))
     })?;
-    shape(text)
+    shape(text, &parse(text)?)
 }
 
-/// Recognises text.
-pub(crate) fn shape(text: &str) -> Result<Detected, FormatError> {
-    if lines::is_lines(text) {
-        return jsonl(text);
-    }
-    let start = skip_space(text.as_bytes(), body::start_of(text));
+/// Parses text, with a refusal that lists what is read when it is no JSON at all.
+pub(crate) fn parse(text: &str) -> Result<Parsed<'_>, FormatError> {
+    let start = skip_space(text.as_bytes(), if text.starts_with('\u{FEFF}') { 3 } else { 0 });
     if !matches!(text.as_bytes().get(start), Some(b'{' | b'[')) {
         return Err(refuse(text, start, None));
     }
-    // Not all of it may be sound, but the reader, which will look at all of it, says that better.
-    check(text.as_bytes(), start).map_err(|fault| FormatError::here(text.as_bytes(), fault.offset, fault.expected))?;
-    document(Json::at(text, start))
+    Parsed::new(text)
+}
+
+/// Recognises parsed text.
+pub(crate) fn shape(text: &str, parsed: &Parsed<'_>) -> Result<Detected, FormatError> {
+    if parsed.is_lines() { jsonl(text, parsed) } else { document(parsed.root()) }
 }
 
 /// The refusal, with the list of what is read and, where it is known, what this is.
@@ -228,12 +228,11 @@ pub(crate) fn evidence(message: Json<'_>) -> Option<(Format, &'static str)> {
     (kind == Some("message")).then_some((OpenAiResponses, "a message says that its type is message"))
 }
 
-fn jsonl(text: &str) -> Result<Detected, FormatError> {
+fn jsonl(text: &str, parsed: &Parsed<'_>) -> Result<Detected, FormatError> {
     let mut seen = None;
-    for line in lines::lines(text).take(LINES) {
-        let Ok(value) = line.value() else { continue };
+    for value in parsed.values().take(LINES) {
         if let Some(other) = foreign(value) {
-            return Err(refuse(text, line.start, Some(other)));
+            return Err(refuse(text, value.start(), Some(other)));
         }
         match record(value) {
             Some(found) if found.format == Format::OpenAiChat => seen = seen.or(Some(found)),
@@ -242,7 +241,7 @@ fn jsonl(text: &str) -> Result<Detected, FormatError> {
         }
     }
     // Messages that could be any protocol's are chat unless a later line says otherwise.
-    seen.ok_or_else(|| refuse(text, skip_space(text.as_bytes(), body::start_of(text)), None))
+    seen.ok_or_else(|| refuse(text, parsed.root().start(), None))
 }
 
 /// What one line of JSONL (or a document that is such a line) says.

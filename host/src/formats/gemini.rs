@@ -8,17 +8,18 @@ use foreshorten_core::transcript::EntryKind;
 use super::chat;
 use super::error::FormatError;
 use super::json::{Field, Json, Span};
+use super::parsed::Parsed;
 use super::session::{Conversation, Draft};
 use super::wire::{Builder, Content};
-use super::{Format, body, lines, parts};
+use super::{Format, parts};
 
 /// Reads a chat.
-pub(crate) fn read(text: &Arc<String>) -> Result<Vec<Conversation>, FormatError> {
+pub(crate) fn read(text: &Arc<String>, parsed: &Parsed<'_>) -> Result<Vec<Conversation>, FormatError> {
     let mut draft = Draft::new(text, "main");
-    if lines::is_lines(text) {
-        read_lines(&mut draft, text)?;
+    if parsed.is_lines() {
+        read_lines(&mut draft, parsed);
     } else {
-        let root = body::document(text)?;
+        let root = parsed.root();
         let [session, messages] = root.fields(["sessionId", "messages"]);
         name(&mut draft, session);
         let Some(messages) = messages.filter(|list| list.is_array()) else {
@@ -40,18 +41,10 @@ fn name(draft: &mut Draft, session: Option<Field<'_>>) {
 }
 
 /// A message is written again when it changes: the last of an id counts, at the place of the first.
-fn read_lines(draft: &mut Draft, text: &str) -> Result<(), FormatError> {
+fn read_lines(draft: &mut Draft, parsed: &Parsed<'_>) {
     let mut messages: Vec<Json<'_>> = Vec::new();
     let mut by_id: HashMap<&str, usize> = HashMap::new();
-    for line in lines::lines(text) {
-        let value = match line.value() {
-            Ok(value) => value,
-            Err(_) if line.may_be_cut() => {
-                draft.skip("line cut at the end of the file");
-                continue;
-            }
-            Err(error) => return Err(error),
-        };
+    for value in parsed.values() {
         let [kind, id, session] = value.fields(["type", "id", "sessionId"]);
         if kind.is_none() {
             name(draft, session);
@@ -70,7 +63,6 @@ fn read_lines(draft: &mut Draft, text: &str) -> Result<(), FormatError> {
         }
     }
     messages.into_iter().for_each(|item| message(draft, item));
-    Ok(())
 }
 
 fn message(draft: &mut Draft, item: Json<'_>) {

@@ -7,24 +7,14 @@ use foreshorten_core::transcript::EntryKind;
 
 use super::error::FormatError;
 use super::json::{Field, Json, Span};
+use super::parsed::Parsed;
 use super::session::{Conversation, Draft};
 use super::wire::{Content, Str};
-use super::{Format, body, chat, lines, parts};
+use super::{Format, chat, parts};
 
 /// Reads a list of events, a run with its `history`, or runs one a line.
-pub(crate) fn read(text: &Arc<String>) -> Result<Vec<Conversation>, FormatError> {
-    if !lines::is_lines(text) {
-        return Ok(vec![run(text, body::document(text)?, 0)?]);
-    }
-    let mut runs = Vec::new();
-    for line in lines::lines(text) {
-        match line.value() {
-            Ok(value) => runs.push(run(text, value, runs.len())?),
-            Err(_) if line.may_be_cut() => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(runs)
+pub(crate) fn read(text: &Arc<String>, parsed: &Parsed<'_>) -> Result<Vec<Conversation>, FormatError> {
+    parsed.values().enumerate().map(|(at, value)| run(text, value, at)).collect()
 }
 
 fn run(text: &Arc<String>, root: Json<'_>, at: usize) -> Result<Conversation, FormatError> {

@@ -57,7 +57,11 @@ pub(crate) fn body(b: &mut Builder, kind: &str, item: Json<'_>) {
         "computer_call_output" => output(b, item, Slot::Screenshot),
         "reasoning" => reasoning(b, item),
         // Opaque state of the server's own compaction, and what asks for it: must stay.
-        kind if kind.starts_with("compaction") || kind == "context_compaction" => opaque(b, EntryKind::System, item),
+        kind if kind.starts_with("compaction") || kind == "context_compaction" => {
+            opaque(b, EntryKind::System, item);
+            // The client asks, the server answers.
+            b.last().sealed = kind != "compaction_trigger";
+        }
         _ => opaque(b, EntryKind::Assistant, item),
     }
 }
@@ -102,7 +106,7 @@ fn failed(output: Json<'_>) -> bool {
         }
         if raw.starts_with('{') && raw.contains("exit_code") {
             let text = output.string().unwrap_or_default();
-            return super::json::check(text.as_bytes(), 0).is_ok()
+            return super::json::check(text.as_bytes(), 0, &mut Vec::new()).is_ok()
                 && Json::at(&text, 0)
                     .path(&["metadata", "exit_code"])
                     .is_some_and(|code| !code.is_null() && code.integer() != Some(0));

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use foreshorten_core::transcript::Transcript as _;
+use foreshorten_core::transcript::{EntryKind, Transcript as _};
 
-use super::body::{document, text_of};
+use super::body::text_of;
 use super::error::FormatError;
 use super::json::Json;
 use super::wire::{Builder, WireTranscript};
-use super::{Format, capture, claude_code, codex, detect, gemini, lines, openhands, swe_agent};
+use super::{Format, capture, claude_code, codex, detect, gemini, openhands, swe_agent};
 
 /// One recorded conversation.
 #[derive(Clone, Debug)]
@@ -87,7 +87,11 @@ impl Draft {
 
     pub(crate) fn finish(self, format: Format) -> Conversation {
         let transcript = self.b.finish();
-        let assistant_side = |index: usize| transcript.entries[index].kind.is_assistant_side();
+        // What the server compacted stands among what the model wrote.
+        let assistant_side = |index: usize| {
+            let entry = &transcript.entries[index];
+            entry.kind.is_assistant_side() || (entry.kind == EntryKind::System && entry.sealed)
+        };
         // A run at the very start is a greeting: nothing had been sent.
         let mut calls: Vec<usize> =
             (1..transcript.len()).filter(|&index| assistant_side(index) && !assistant_side(index - 1)).collect();
@@ -137,24 +141,28 @@ pub(crate) fn prompt_tokens(usage: Json<'_>) -> Option<u64> {
 /// When the bytes are not what `format` asks for, or none of the formats that are read.
 pub fn read_session(bytes: Vec<u8>, format: Option<Format>) -> Result<Vec<Conversation>, FormatError> {
     let text = text_of(bytes)?;
+    let parsed = detect::parse(&text)?;
     let (format, reason) = match format.filter(|format| *format != Format::Jsonl) {
         Some(format) => (format, format!("read as {format} because it was asked for")),
         None => {
-            let found = detect::shape(&text)?;
+            let found = detect::shape(&text, &parsed)?;
             (found.format, found.reason)
         }
     };
     let mut found = match format {
-        Format::ClaudeCode => claude_code::read(&text)?,
-        Format::Codex => codex::read(&text)?,
-        Format::GeminiCli => gemini::read(&text)?,
-        Format::SweAgent => swe_agent::read(&text)?,
-        Format::OpenHands => openhands::read(&text)?,
-        _ if lines::is_lines(&text) => capture::lines(&text, format)?,
-        _ => capture::document(&text, document(&text)?, format)?,
+        Format::ClaudeCode => claude_code::read(&text, &parsed),
+        Format::Codex => codex::read(&text, &parsed),
+        Format::GeminiCli => gemini::read(&text, &parsed)?,
+        Format::SweAgent => swe_agent::read(&text, &parsed)?,
+        Format::OpenHands => openhands::read(&text, &parsed)?,
+        _ if parsed.is_lines() => capture::lines(&text, &parsed, format)?,
+        _ => capture::document(&text, parsed.root(), format)?,
     };
-    for conversation in &mut found {
+    for (at, conversation) in found.iter_mut().enumerate() {
         conversation.reason.clone_from(&reason);
+        if at == 0 && parsed.is_cut() {
+            conversation.skipped.push(("line cut at the end of the file".into(), 1));
+        }
     }
     Ok(found)
 }

@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use super::error::FormatError;
 use super::json::Json;
+use super::parsed::Parsed;
 use super::session::{Conversation, Draft};
-use super::{Format, body, chat};
+use super::{Format, chat};
 
 /// Reads a trajectory; several agents in one are several conversations.
-pub(crate) fn read(text: &Arc<String>) -> Result<Vec<Conversation>, FormatError> {
-    let root = body::document(text)?;
+pub(crate) fn read(text: &Arc<String>, parsed: &Parsed<'_>) -> Result<Vec<Conversation>, FormatError> {
+    let root = parsed.root();
     let Some(history) = root.get("history").filter(|list| list.is_array()) else {
         return Err(FormatError::here(text.as_bytes(), root.start(), "a SWE-agent trajectory with a list `history`"));
     };

@@ -206,6 +206,7 @@ impl Transcript for WireTranscript {
 #[derive(Debug)]
 pub(crate) struct Builder {
     wire: WireTranscript,
+    decoded: Vec<u8>,
     scratch: EntryMeta,
 }
 
@@ -229,7 +230,7 @@ impl Builder {
             item: Span::NONE,
             slot: Slot::None,
         };
-        Self { wire, scratch }
+        Self { wire, decoded: Vec::new(), scratch }
     }
 
     /// Number of entries so far.
@@ -291,19 +292,23 @@ impl Builder {
         } else if memchr::memchr(b'\\', raw.as_bytes()).is_none() {
             Str::Raw(span)
         } else {
-            let from = self.wire.decoded.len();
-            unescape(raw, &mut self.wire.decoded);
-            Str::Decoded(Span::new(from, self.wire.decoded.len()))
+            let from = self.decoded.len();
+            unescape(raw, &mut self.decoded);
+            Str::Decoded(Span::new(from, self.decoded.len()))
         }
     }
 
     /// What was built so far.
     pub(crate) fn peek_all(&self) -> WireTranscript {
-        self.wire.clone()
+        WireTranscript { decoded: text(self.decoded.clone()), ..self.wire.clone() }
     }
 
-    pub(crate) fn finish(mut self) -> WireTranscript {
-        self.wire.decoded.shrink_to_fit();
-        self.wire
+    pub(crate) fn finish(self) -> WireTranscript {
+        WireTranscript { decoded: text(self.decoded), ..self.wire }
     }
+}
+
+/// Decoded bytes are UTF-8: they were, but for escapes, which decode to whole characters.
+fn text(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
