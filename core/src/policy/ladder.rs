@@ -32,7 +32,13 @@ pub(super) fn climb(desk: &mut PassDesk<'_>, target: u64, limit: u64) -> Vec<Run
             }
         }
     };
-    rung(desk, "middle_snip", false, &mut |desk| snip(desk, target));
+    rung(desk, "middle_snip", false, &mut |desk| {
+        snip(desk, target);
+        // How far to go was reckoned by the ratio; where the calibrated total bends, all that is open goes.
+        if desk.view_tokens() > limit {
+            snip(desk, 0);
+        }
+    });
     rung(desk, "last_resort_tail", true, &mut |desk| shrink_tail(desk, limit));
     rung(desk, "last_resort_newest", true, &mut |desk| cut_newest(desk, limit));
     rung(desk, "last_resort_notes", true, &mut |desk| shorten_notes(desk, limit));
@@ -94,7 +100,7 @@ fn shrink_tail(desk: &mut PassDesk<'_>, limit: u64) {
         desk.guard.tail_start += 1;
         clear_results(desk, group, limit);
         if desk.view_tokens() > limit {
-            snip(desk, limit);
+            snip(desk, 0);
         }
     }
 }
