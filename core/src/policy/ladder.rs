@@ -33,10 +33,10 @@ pub(super) fn climb(desk: &mut PassDesk<'_>, target: u64, limit: u64) -> Vec<Run
         }
     };
     rung(desk, "middle_snip", false, &mut |desk| {
-        snip(desk, target);
+        snip(desk, Some(target));
         // How far to go was reckoned by the ratio; where the calibrated total bends, all that is open goes.
         if desk.view_tokens() > limit {
-            snip(desk, 0);
+            snip(desk, None);
         }
     });
     rung(desk, "last_resort_tail", true, &mut |desk| shrink_tail(desk, limit));
@@ -54,8 +54,8 @@ pub(super) fn body_start(columns: &Columns) -> usize {
     group
 }
 
-/// Covers the oldest open groups before the tail by a note, as far as `goal` needs.
-fn snip(desk: &mut PassDesk<'_>, goal: u64) {
+/// Covers the oldest open groups before the tail by a note, as far as `goal` needs; without a goal all of them.
+fn snip(desk: &mut PassDesk<'_>, goal: Option<u64>) {
     let columns = desk.guard.columns;
     let (body, tail) = (body_start(columns), desk.guard.tail_start);
     let mut group = desk.next_open_group(body);
@@ -71,12 +71,10 @@ fn snip(desk: &mut PassDesk<'_>, goal: u64) {
         .iter()
         .find(|note| note.to as usize == start && note.kind == NoteKind::Snip && !note.shortest);
     let from = joins.map_or(group, |note| columns.group(note.from as usize));
-    let excess = |desk: &PassDesk<'_>| {
-        let calibration = desk.ledger.state().calibration();
-        calibration.raw_for(desk.view_tokens().saturating_sub(goal))
-    };
     // The note itself costs something: a hundred tokens cover the longest one.
-    let needed = excess(desk) + 100;
+    let needed = goal.map_or(u64::MAX, |goal| {
+        desk.ledger.state().calibration().raw_for(desk.view_tokens().saturating_sub(goal)) + 100
+    });
     let mut covered = 0u64;
     let mut end = group;
     while group < tail && covered < needed {
@@ -100,7 +98,7 @@ fn shrink_tail(desk: &mut PassDesk<'_>, limit: u64) {
         desk.guard.tail_start += 1;
         clear_results(desk, group, limit);
         if desk.view_tokens() > limit {
-            snip(desk, 0);
+            snip(desk, None);
         }
     }
 }
