@@ -92,7 +92,7 @@ fn list<'a>(value: Json<'a>, items: impl Iterator<Item = (Span, Json<'a>)>, edit
 /// Whether all elements of a list, of which there are some, are dropped.
 fn emptied(list: Json<'_>, edits: &[(Span, Edit)]) -> bool {
     let dropped = |item: Json<'_>| {
-        let here = edits.iter().filter(|(span, _)| *span == item.span());
+        let here = within(edits, item.span()).iter().filter(|(span, _)| *span == item.span());
         here.clone().any(|(_, edit)| *edit == Edit::Drop) && !here.clone().any(|(_, edit)| *edit != Edit::Drop)
     };
     !edits.is_empty() && list.is_array() && list.items().next().is_some() && list.items().all(dropped)
