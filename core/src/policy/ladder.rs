@@ -1,7 +1,8 @@
 //! The ladder of last resorts (I8): it makes any view fit that can fit.
 //!
-//! Rungs, cheapest first: a model-free note over the oldest unprotected groups; the tail shrunk group by
-//! group; the results of the newest group cut; notes shortened. Every step makes the view smaller or is not
+//! Rungs, cheapest first: the results that the stages spared before the tail; a model-free note over the
+//! oldest unprotected groups; the tail shrunk group by group; the results of the newest group cut; notes
+//! shortened. Every step makes the view smaller or is not
 //! taken, and there are finitely many groups, results and notes, so the climb ends. What is left when it does
 //! not fit even then is the floor: instructions, schemas, pins, the newest group with its results as markers,
 //! and the shortest notes.
@@ -32,11 +33,12 @@ pub(super) fn climb(desk: &mut PassDesk<'_>, target: u64, limit: u64) -> Vec<Run
             }
         }
     };
+    rung(desk, "spared_results", false, &mut |desk| reduce_spared(desk, target));
     rung(desk, "middle_snip", false, &mut |desk| {
-        snip(desk, target);
+        snip(desk, Some(target));
         // How far to go was reckoned by the ratio; where the calibrated total bends, all that is open goes.
         if desk.view_tokens() > limit {
-            snip(desk, 0);
+            snip(desk, None);
         }
     });
     rung(desk, "last_resort_tail", true, &mut |desk| shrink_tail(desk, limit));
@@ -54,8 +56,36 @@ pub(super) fn body_start(columns: &Columns) -> usize {
     group
 }
 
-/// Covers the oldest open groups before the tail by a note, as far as `goal` needs.
-fn snip(desk: &mut PassDesk<'_>, goal: u64) {
+/// Reduces the results before the tail that the stages spared for being new or short: a preview of the large
+/// ones, then markers, oldest first. Less is lost than by a note over the whole stretch.
+fn reduce_spared(desk: &mut PassDesk<'_>, goal: u64) {
+    let columns = desk.guard.columns;
+    let mut results = Vec::new();
+    let mut group = desk.next_open_group(body_start(columns));
+    while group < desk.guard.tail_start {
+        results.extend(columns.members(group).filter(|&entry| columns.kind(entry) == EntryKind::ToolResult));
+        group = desk.next_open_group(group + 1);
+    }
+    for &entry in results.iter().filter(|&&entry| columns.weight(entry) >= LARGE) {
+        if desk.view_tokens() <= goal {
+            return;
+        }
+        let _ = desk.propose(Proposal::Offload { entry, head: PREVIEW, tail: 0 });
+    }
+    for entry in results {
+        if desk.view_tokens() <= goal {
+            return;
+        }
+        let _ = desk.propose(Proposal::Clear { entry });
+    }
+}
+
+/// Raw tokens from which a spared result is worth a preview, and bytes of that preview.
+const LARGE: u32 = 500;
+const PREVIEW: u32 = 400;
+
+/// Covers the oldest open groups before the tail by a note, as far as `goal` needs; without a goal all of them.
+fn snip(desk: &mut PassDesk<'_>, goal: Option<u64>) {
     let columns = desk.guard.columns;
     let (body, tail) = (body_start(columns), desk.guard.tail_start);
     let mut group = desk.next_open_group(body);
@@ -71,12 +101,10 @@ fn snip(desk: &mut PassDesk<'_>, goal: u64) {
         .iter()
         .find(|note| note.to as usize == start && note.kind == NoteKind::Snip && !note.shortest);
     let from = joins.map_or(group, |note| columns.group(note.from as usize));
-    let excess = |desk: &PassDesk<'_>| {
-        let calibration = desk.ledger.state().calibration();
-        calibration.raw_for(desk.view_tokens().saturating_sub(goal))
-    };
     // The note itself costs something: a hundred tokens cover the longest one.
-    let needed = excess(desk) + 100;
+    let needed = goal.map_or(u64::MAX, |goal| {
+        desk.ledger.state().calibration().raw_for(desk.view_tokens().saturating_sub(goal)) + 100
+    });
     let mut covered = 0u64;
     let mut end = group;
     while group < tail && covered < needed {
@@ -100,7 +128,7 @@ fn shrink_tail(desk: &mut PassDesk<'_>, limit: u64) {
         desk.guard.tail_start += 1;
         clear_results(desk, group, limit);
         if desk.view_tokens() > limit {
-            snip(desk, 0);
+            snip(desk, None);
         }
     }
 }
