@@ -12,9 +12,7 @@ use foreshorten_core::{
 
 use crate::{
     drive::{SummarizerKind, settle},
-    economics::{
-        BASELINE_NAMES, Baselines, EntryFact, FactKind, Money, PriceRow, Request, Segment, Simulator, break_even,
-    },
+    economics::{BASELINE_NAMES, Baselines, EntryFact, FactKind, PriceRow, Request, Segment, Simulator, break_even},
     formats::Conversation,
     report::{BaselineRow, Decided, LevelColumn, LevelRun, PassRow, ReplayReport, TurnRow},
 };
@@ -133,14 +131,14 @@ pub fn replay(conversation: &Conversation, setting: Setting<'_>, progress: &mut 
         report.totals.add(&bill, setting.window);
         report.turns.push(TurnRow {
             turn: turn as u64 + 1,
-            entries: view.len() as u64,
+            entries: len as u64,
             tokens: outcome.tokens_after,
             bytes: bill.bytes,
             prefix_kept_bytes: bill.prefix_bytes,
             cached: bill.cached,
             written: bill.written,
             uncached: bill.uncached,
-            cost: bill.cost + bill.output_cost,
+            cost: bill.cost,
         });
         if outcome.compacted
             && let Some(notice) = &outcome.notice
@@ -320,10 +318,4 @@ fn levels(turn: u64, compactor: &Compactor<&Policy>) -> LevelColumn {
         }
     }
     column
-}
-
-/// Money of a report's own policy, for overviews.
-#[must_use]
-pub fn cost(report: &ReplayReport) -> Money {
-    report.totals.cost + report.totals.output_cost
 }
