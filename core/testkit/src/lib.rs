@@ -4,6 +4,9 @@
 //! compactor over one, turn by turn, and checks every invariant after every turn; it panics with a sentence
 //! that names the invariant. Property tests and fuzz targets are glue around these two.
 
+#![allow(clippy::expect_used, reason = "an oracle panics when what it watches is wrong")]
+
+pub mod cases;
 mod legal;
 mod script;
 mod session;
