@@ -6,12 +6,14 @@
 use std::cell::Cell;
 
 use foreshorten_core::{
-    Finish, PolicyConfig, SummaryFailure, SummaryReply,
+    Finish, Policy, PolicyConfig, SummaryFailure, SummaryReply,
     budget::Watermark,
     estimate::Weigher,
     summary::REQUIRED_SECTIONS,
-    transcript::{Entry, EntryKind},
+    transcript::{Entry, EntryKind, OwnedTranscript},
 };
+
+use crate::{Answers, Session};
 
 /// The window of [`t10`].
 pub const WINDOW: u64 = 10_000;
@@ -35,6 +37,18 @@ pub fn t10() -> PolicyConfig {
         weigher: Weigher { entry_overhead: 0, ..Weigher::default() },
         ..PolicyConfig::default()
     }
+}
+
+/// The policy of a configuration that is known to be good.
+#[must_use]
+pub fn built(config: PolicyConfig) -> Policy {
+    config.build().expect("a good configuration")
+}
+
+/// An empty session in the window of [`t10`].
+#[must_use]
+pub fn session(policy: &Policy, answers: Answers) -> Session<'_> {
+    Session::new(policy, OwnedTranscript::default(), WINDOW, answers)
 }
 
 /// A text of exactly `tokens` tokens that was not there before.

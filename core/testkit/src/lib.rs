@@ -13,4 +13,4 @@ mod session;
 
 pub use legal::check_legal;
 pub use script::{Script, entries};
-pub use session::{Answers, Session, materialize};
+pub use session::{Answers, Session, Summarizer, materialize};
