@@ -3,7 +3,7 @@
 use alloc::{format, string::String, vec, vec::Vec};
 
 use super::{
-    Effect, Outcome, Turn,
+    Effect, Outcome, RETRY_BELOW_PERCENT, Turn,
     desk::{PassDesk, Tally},
     guard,
     summarizing::{Summarizing, SummaryFailure, SummaryReply},
@@ -408,9 +408,14 @@ impl Pass {
         outcome.refused = self.tally.refused;
         outcome.archive_failures = self.archive_failures;
         let (before, after) = (outcome.tokens_before, self.tokens());
-        let proactive = self.mode == Mode::Proactive && before <= self.budget.usable && !self.wanted;
         let gain = before.saturating_sub(after);
-        let enough = !proactive || gain * 100 >= before * u64::from(outcome.min_gain_percent);
+        let enough = before > self.budget.usable
+            || match self.mode {
+                Mode::Proactive => self.wanted || gain * 100 >= before * u64::from(outcome.min_gain_percent),
+                // What is not enough for a second try only costs the view something.
+                Mode::Aggressive => after * 100 < before * RETRY_BELOW_PERCENT,
+                Mode::Manual => true,
+            };
         let changed = self.trial.state().records() != committed.state().records()
             || self.trial.state().notes() != committed.state().notes();
         if !changed || !enough || after >= before {
