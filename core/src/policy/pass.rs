@@ -32,6 +32,8 @@ pub(super) struct Pass {
     schema_tokens: u64,
     summarizer_window: u64,
     can_summarize: bool,
+    /// The view did not fit when the pass began.
+    pressed: bool,
     /// A stage asked for the pass although the view is below the trigger.
     wanted: bool,
     manual: bool,
@@ -139,6 +141,7 @@ impl Pass {
             schema_tokens: turn.schema_tokens,
             summarizer_window: turn.summarizer_window.unwrap_or(budget.window),
             can_summarize: turn.can_summarize,
+            pressed: tokens > budget.usable,
             wanted,
             manual: turn.manual,
             stage: 0,
@@ -326,13 +329,16 @@ impl Pass {
     }
 
     fn climb(&mut self, policy: &Policy, transcript: &dyn Transcript, columns: &Columns) {
-        if self.tokens() <= self.limit {
+        // A view that did not fit, and of which the stages left so much that the next turn starts another pass,
+        // gets a note although it fits now: passes are rare and deep.
+        let enough = if self.pressed { self.limit.min(self.budget.trigger - 1) } else { self.limit };
+        if self.tokens() <= enough {
             return;
         }
         let guard = self.guard(policy, transcript, columns);
         let (budget, limit) = (self.budget, self.limit);
         let mut desk = self.desk(guard);
-        let rungs = super::ladder::climb(&mut desk, budget.target, limit);
+        let rungs = super::ladder::climb(&mut desk, budget.target, enough, limit);
         for (name, freed, last_resort) in rungs {
             let mut line = String::from(name);
             line.push_str(": ");
