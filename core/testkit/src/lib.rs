@@ -7,10 +7,12 @@
 #![allow(clippy::expect_used, reason = "an oracle panics when what it watches is wrong")]
 
 pub mod cases;
+mod counted;
 mod legal;
 mod script;
 mod session;
 
+pub use counted::Counted;
 pub use legal::check_legal;
 pub use script::{Script, entries};
 pub use session::{Answers, Session, Summarizer, materialize};
