@@ -1,5 +1,7 @@
 //! States that meet each other, other records, and hostile bytes.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 use foreshorten_core::{
     CompactionState, Compactor, Policy, PolicyConfig, config,
     digest::Digest,

@@ -197,7 +197,7 @@ pub fn replay(conversation: &Conversation, setting: Setting<'_>, progress: &mut 
         progress(turn + 1);
     }
     for (row, totals) in report.baselines.iter_mut().zip(baselines.totals()) {
-        row.totals = totals.clone();
+        row.totals = *totals;
     }
     if let Some(last) = report.turns.last() {
         report.levels.push(levels(last.turn, &compactor));

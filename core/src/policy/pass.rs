@@ -34,6 +34,7 @@ pub(super) struct Pass {
     can_summarize: bool,
     /// The view did not fit when the pass began.
     pressed: bool,
+    min_gain_percent: u8,
     /// A stage asked for the pass although the view is below the trigger.
     wanted: bool,
     manual: bool,
@@ -142,6 +143,7 @@ impl Pass {
             summarizer_window: turn.summarizer_window.unwrap_or(budget.window),
             can_summarize: turn.can_summarize,
             pressed: tokens > budget.usable,
+            min_gain_percent: policy.config().min_gain_percent,
             wanted,
             manual: turn.manual,
             stage: 0,
@@ -417,7 +419,7 @@ impl Pass {
         let gain = before.saturating_sub(after);
         let enough = before > self.budget.usable
             || match self.mode {
-                Mode::Proactive => self.wanted || gain * 100 >= before * u64::from(outcome.min_gain_percent),
+                Mode::Proactive => self.wanted || gain * 100 >= before * u64::from(self.min_gain_percent),
                 // What is not enough for a second try only costs the view something.
                 Mode::Aggressive => after * 100 < before * RETRY_BELOW_PERCENT,
                 Mode::Manual => true,

@@ -340,7 +340,7 @@ impl<'p, T: Transcript> Session<'p, T> {
             }
         }
         self.turns += 1;
-        let thorough = outcome.compacted || self.turns % self.stride.max(1) == 0;
+        let thorough = outcome.compacted || self.turns.is_multiple_of(self.stride.max(1));
         // I10
         if thorough {
             self.check_recall();
