@@ -103,7 +103,6 @@ pub struct Outcome {
     pub refused: u32,
     /// Raw tokens of the view at which a pass gained too little.
     pub(crate) stalled: Option<u64>,
-    pub(crate) min_gain_percent: u8,
 }
 
 /// A second try after an overflow makes sense below this share of the rejected view, in per cent: what is
@@ -284,7 +283,6 @@ impl<P: Borrow<Policy>> Compactor<P> {
             tokens_after: tokens,
             first_changed: self.changed.take(),
             attachment: self.attachment,
-            min_gain_percent: self.policy.borrow().config().min_gain_percent,
             ..Outcome::default()
         };
         self.pass = Pass::due(

@@ -3,7 +3,7 @@
 use alloc::{format, string::String, vec, vec::Vec};
 
 use super::{
-    Effect, Outcome, Turn,
+    Effect, Outcome, RETRY_BELOW_PERCENT, Turn,
     desk::{PassDesk, Tally},
     guard,
     summarizing::{Summarizing, SummaryFailure, SummaryReply},
@@ -32,6 +32,9 @@ pub(super) struct Pass {
     schema_tokens: u64,
     summarizer_window: u64,
     can_summarize: bool,
+    /// The view did not fit when the pass began.
+    pressed: bool,
+    min_gain_percent: u8,
     /// A stage asked for the pass although the view is below the trigger.
     wanted: bool,
     manual: bool,
@@ -139,6 +142,8 @@ impl Pass {
             schema_tokens: turn.schema_tokens,
             summarizer_window: turn.summarizer_window.unwrap_or(budget.window),
             can_summarize: turn.can_summarize,
+            pressed: tokens > budget.usable,
+            min_gain_percent: policy.config().min_gain_percent,
             wanted,
             manual: turn.manual,
             stage: 0,
@@ -326,13 +331,16 @@ impl Pass {
     }
 
     fn climb(&mut self, policy: &Policy, transcript: &dyn Transcript, columns: &Columns) {
-        if self.tokens() <= self.limit {
+        // A view that did not fit, and of which the stages left so much that the next turn starts another pass,
+        // gets a note although it fits now: passes are rare and deep.
+        let enough = if self.pressed { self.limit.min(self.budget.trigger - 1) } else { self.limit };
+        if self.tokens() <= enough {
             return;
         }
         let guard = self.guard(policy, transcript, columns);
         let (budget, limit) = (self.budget, self.limit);
         let mut desk = self.desk(guard);
-        let rungs = super::ladder::climb(&mut desk, budget.target, limit);
+        let rungs = super::ladder::climb(&mut desk, budget.target, enough, limit);
         for (name, freed, last_resort) in rungs {
             let mut line = String::from(name);
             line.push_str(": ");
@@ -408,9 +416,14 @@ impl Pass {
         outcome.refused = self.tally.refused;
         outcome.archive_failures = self.archive_failures;
         let (before, after) = (outcome.tokens_before, self.tokens());
-        let proactive = self.mode == Mode::Proactive && before <= self.budget.usable && !self.wanted;
         let gain = before.saturating_sub(after);
-        let enough = !proactive || gain * 100 >= before * u64::from(outcome.min_gain_percent);
+        let enough = before > self.budget.usable
+            || match self.mode {
+                Mode::Proactive => self.wanted || gain * 100 >= before * u64::from(self.min_gain_percent),
+                // What is not enough for a second try only costs the view something.
+                Mode::Aggressive => after * 100 < before * RETRY_BELOW_PERCENT,
+                Mode::Manual => true,
+            };
         let changed = self.trial.state().records() != committed.state().records()
             || self.trial.state().notes() != committed.state().notes();
         if !changed || !enough || after >= before {

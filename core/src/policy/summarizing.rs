@@ -182,7 +182,8 @@ impl Summarizing {
         let mut group = ledger.next_open_group(columns, body);
         while group < guard.tail_start && covered < needed {
             let weight = if is_pinned(ledger, guard, group) { 0 } else { ledger.group_weight(guard, group) };
-            if to.is_some() && piece + weight > cap {
+            // One group is taken whatever its size (its text is cut to fit); a pinned one is none.
+            if to.is_some() && !entries.is_empty() && piece + weight > cap {
                 break;
             }
             if weight > 0 {

@@ -50,9 +50,10 @@ impl CompactionState {
         }
         let mut found = Attachment { history: History::Grown, ..Attachment::default() };
         self.place_again(columns, &mut found);
-        self.check_bodies(transcript, columns, &mut found);
+        self.check_bodies(transcript, &mut found);
         if !grown {
             found.history = History::Edited;
+            self.uncover_newest(columns, &mut found);
             self.forget_seen();
             self.last_view = super::LastView::default();
         }
@@ -137,8 +138,20 @@ impl CompactionState {
         found.dropped += total.saturating_sub(self.records.len() + self.notes.len());
     }
 
+    /// A record that was rewound may end under a note. What is newest now is shown whole: the newest user message
+    /// and the newest group.
+    fn uncover_newest(&mut self, columns: &Columns, found: &mut Attachment) {
+        let newest_user = Some(columns.newest_user() as usize).filter(|&entry| entry < columns.len());
+        let groups = [newest_user.map(|entry| columns.group(entry)), columns.groups().checked_sub(1)];
+        let total = self.notes.len();
+        for start in groups.into_iter().flatten().map(|group| columns.group_start(group)) {
+            self.notes.retain(|note| !note.covers(start) || note.keeps(start));
+        }
+        found.dropped += total - self.notes.len();
+    }
+
     /// Looks whether previews can still be cut from the record.
-    fn check_bodies(&mut self, transcript: &dyn Transcript, columns: &Columns, found: &mut Attachment) {
+    fn check_bodies(&mut self, transcript: &dyn Transcript, found: &mut Attachment) {
         let mut dropped = 0;
         let mut changed = 0;
         self.records.retain_mut(|record| {
@@ -175,7 +188,6 @@ impl CompactionState {
                 _ => true,
             }
         });
-        let _ = columns;
         found.dropped += dropped;
         found.changed_bodies = changed;
     }

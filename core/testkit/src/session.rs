@@ -3,19 +3,41 @@
 use std::collections::HashMap;
 
 use foreshorten_core::{
-    CompactionState, Compactor, Effect, Finish, Policy, Step, SummaryFailure, SummaryReply, Turn,
+    CompactionState, Compactor, Effect, Finish, Outcome, Policy, Step, SummaryFailure, SummaryReply, SummaryRequest,
+    Turn,
     plan::Level,
-    recall::{self, Found},
+    recall::{self, Found, RecallError},
     render::RenderCache,
     state::History,
-    transcript::{Entry, EntryKind, OwnedTranscript, Part, Transcript, text_of},
+    transcript::{Entry, EntryKind, EntryRef, OwnedTranscript, PartRef, Transcript, text_of},
     view::Piece,
 };
 
 use crate::legal::check_legal;
 
+/// The first entries of a whole record: it grows by raising [`len`](Self::len).
+#[derive(Debug)]
+pub struct Growing<'a, T> {
+    /// The whole record.
+    pub whole: &'a T,
+    /// Entries that exist so far.
+    pub len: usize,
+}
+
+impl<T: Transcript> Transcript for Growing<'_, T> {
+    fn len(&self) -> usize {
+        self.len
+    }
+    fn entry(&self, index: usize) -> EntryRef<'_> {
+        self.whole.entry(index)
+    }
+    fn part(&self, index: usize, part: usize) -> PartRef<'_> {
+        self.whole.part(index, part)
+    }
+}
+
 /// How the world answers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub enum Answers {
     /// No summarizer at all.
     NoSummarizer,
@@ -27,7 +49,12 @@ pub enum Answers {
     Overflowing,
     /// It lies: empty, cut, headings only, far too long, by turns.
     Lying,
+    /// What this function says.
+    By(Summarizer),
 }
+
+/// A summarizer that keeps nothing between calls.
+pub type Summarizer = fn(&SummaryRequest) -> Result<SummaryReply, SummaryFailure>;
 
 /// A transcript, its compactor, and what the last turn looked like.
 #[derive(Debug)]
@@ -47,7 +74,12 @@ pub struct Session<'p, T: Transcript = OwnedTranscript> {
     pub passes: usize,
     /// Summarizer calls so far.
     pub calls: usize,
+    /// What was asked of the summarizer so far.
+    pub requests: Vec<SummaryRequest>,
     lies: usize,
+    turns: usize,
+    /// Calm turns on which the costly checks (recall, resume) run: every n-th. All turns with a pass are checked in full.
+    pub stride: usize,
 }
 
 /// Every piece as the model reads it, one string each.
@@ -81,7 +113,7 @@ impl<'p, T: Transcript> Session<'p, T> {
             turn: Turn {
                 window: Some(window),
                 scope: "test/model",
-                can_summarize: answers != Answers::NoSummarizer,
+                can_summarize: !matches!(answers, Answers::NoSummarizer),
                 ..Turn::default()
             },
             levels: Vec::new(),
@@ -89,8 +121,62 @@ impl<'p, T: Transcript> Session<'p, T> {
             view: Vec::new(),
             passes: 0,
             calls: 0,
+            requests: Vec::new(),
             lies: 0,
+            turns: 0,
+            stride: 1,
         }
+    }
+
+    /// Another summarizer from here on.
+    pub fn answer(&mut self, answers: Answers) {
+        self.answers = answers;
+        self.turn.can_summarize = !matches!(answers, Answers::NoSummarizer);
+    }
+
+    /// The view of the last turn, piece by piece, as [`materialize`] writes it.
+    #[must_use]
+    pub fn view(&self) -> &[String] {
+        &self.view
+    }
+
+    /// What the last turn came to.
+    #[must_use]
+    pub fn outcome(&self) -> &Outcome {
+        self.compactor.outcome()
+    }
+
+    /// The state.
+    #[must_use]
+    pub fn state(&self) -> &CompactionState {
+        self.compactor.state()
+    }
+
+    /// Level of an entry.
+    #[must_use]
+    pub fn level(&self, entry: usize) -> Level {
+        self.compactor.ledger().level(self.compactor.columns(), entry)
+    }
+
+    /// Whether the view shows an entry as it stands in the record.
+    #[must_use]
+    pub fn is_verbatim(&self, entry: usize) -> bool {
+        self.compactor.view().pieces().any(|piece| piece == Piece::Entry { entry })
+    }
+
+    /// The texts of the notes in the view.
+    #[must_use]
+    pub fn notes(&self) -> Vec<&str> {
+        let pieces = self.compactor.view().pieces();
+        pieces.filter_map(|piece| if let Piece::Note { text } = piece { Some(text) } else { None }).collect()
+    }
+
+    /// What a reference brings back.
+    ///
+    /// # Errors
+    /// As [`recall::resolve`].
+    pub fn recall(&self, reference: &str) -> Result<Found, RecallError> {
+        recall::resolve(reference, &self.transcript, self.compactor.columns(), self.compactor.ledger())
     }
 
     /// Stops, stores the state and resumes from its bytes.
@@ -122,7 +208,9 @@ impl<'p, T: Transcript> Session<'p, T> {
                     effects += 1;
                     self.calls += 1;
                     assert!(effects <= 32, "I9: summarizer calls without end");
+                    self.requests.push(request.clone());
                     let reply = match self.answers {
+                        Answers::By(summarizer) => summarizer(&request),
                         Answers::NoSummarizer => panic!("a summary is asked for without a summarizer"),
                         Answers::Failing => Err(SummaryFailure::Failed),
                         Answers::Overflowing => Err(SummaryFailure::Overflow),
@@ -145,7 +233,7 @@ impl<'p, T: Transcript> Session<'p, T> {
                                 3 => "## Session intent\nx\n".repeat(20_000),
                                 _ => request.text.clone(),
                             };
-                            let finish = if self.lies % 7 == 0 { Finish::Cut } else { Finish::Complete };
+                            let finish = if self.lies.is_multiple_of(7) { Finish::Cut } else { Finish::Complete };
                             Ok(SummaryReply { text, finish })
                         }
                     };
@@ -251,24 +339,30 @@ impl<'p, T: Transcript> Session<'p, T> {
                 assert!(outcome.cannot_fit.is_none(), "I8: fits, and is said not to");
             }
         }
+        self.turns += 1;
+        let thorough = outcome.compacted || self.turns.is_multiple_of(self.stride.max(1));
         // I10
-        self.check_recall();
+        if thorough {
+            self.check_recall();
+        }
         // I2, I11
-        let resumed = CompactionState::decode(&state.encode()).expect("I11: a state decodes");
-        assert_eq!(&resumed, state, "I11: decode(encode(state)) = state");
-        let mut again = Compactor::resume(self.policy, resumed);
-        let found = again.sync(&self.transcript);
-        if history != History::Foreign {
-            assert!(
-                matches!(found, History::Grown | History::New),
-                "I11: the same record is {found:?} to its own state"
-            );
-            assert_eq!(materialize(again.view(), &self.transcript), view, "I2/I11: resumed, another view");
-            assert_eq!(
-                again.ledger().view_raw(),
-                compactor.ledger().view_raw(),
-                "the running total differs from a recount"
-            );
+        if thorough {
+            let resumed = CompactionState::decode(&state.encode()).expect("I11: a state decodes");
+            assert_eq!(&resumed, state, "I11: decode(encode(state)) = state");
+            let mut again = Compactor::resume(self.policy, resumed);
+            let found = again.sync(&self.transcript);
+            if history != History::Foreign {
+                assert!(
+                    matches!(found, History::Grown | History::New),
+                    "I11: the same record is {found:?} to its own state"
+                );
+                assert_eq!(materialize(again.view(), &self.transcript), view, "I2/I11: resumed, another view");
+                assert_eq!(
+                    again.ledger().view_raw(),
+                    compactor.ledger().view_raw(),
+                    "the running total differs from a recount"
+                );
+            }
         }
         // I9: the same content, and no usage: nothing to do.
         if outcome.compacted {
@@ -362,18 +456,4 @@ impl Session<'_, OwnedTranscript> {
         self.transcript.extend(entries);
         self.run();
     }
-}
-
-/// Bytes of a transcript's text and media.
-#[must_use]
-pub fn size(entries: &[Entry]) -> usize {
-    entries
-        .iter()
-        .flat_map(|entry| &entry.parts)
-        .map(|part| match part {
-            Part::Text(text) => text.len(),
-            Part::Image(_, data) | Part::File(_, _, data) | Part::Opaque(data) => data.len(),
-            _ => 0,
-        })
-        .sum()
 }
