@@ -94,6 +94,11 @@ pub(crate) struct Anchors {
     pub(crate) first: Identity,
     /// The newest entries that are not system instructions, newest last.
     pub(crate) recent: Vec<Identity>,
+    /// Fingerprints after 1, 2, 4, 8 … entries that are not system instructions: a body that stops at one of these is
+    /// known to hold nothing new.
+    pub(crate) steps: Vec<Chain>,
+    /// Entries seen that are not system instructions.
+    pub(crate) body: u32,
 }
 
 /// A context window named by a provider, for one (endpoint, model).
@@ -239,6 +244,10 @@ impl CompactionState {
                 continue;
             }
             let identity = columns.identity(index);
+            self.anchors.body = self.anchors.body.saturating_add(1);
+            if self.anchors.body.is_power_of_two() {
+                self.anchors.steps.push(columns.chain(index));
+            }
             if self.anchors.recent.is_empty() {
                 self.anchors.first = identity;
             }
