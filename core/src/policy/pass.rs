@@ -118,6 +118,13 @@ impl Pass {
         if mode == Mode::Manual {
             budget.target = budget.target.min(Watermark::BasisPoints(6_000).of(tokens.max(1)));
         }
+        // Beside a large fixed head a tail of the usual size would fill what is left, and be shrunk a little on every
+        // turn: it takes the share of the room that it would take of all that is usable.
+        let fixed = state.calibration().ratio().scale(columns.system_weight() + turn.schema_tokens);
+        let room = budget.usable.saturating_sub(fixed);
+        if budget.tail > room / 2 {
+            budget.tail = (u128::from(budget.tail) * u128::from(room) / u128::from(budget.usable)).max(1) as u64;
+        }
         outcome.budget = Some(budget);
         let wanted = mode == Mode::Proactive
             && policy
@@ -180,7 +187,8 @@ impl Pass {
             group = ledger.next_open_group(columns, group + 1);
         }
         let notes: u64 = (0..ledger.state().notes().len()).map(|at| ledger.note_cost(at)).sum();
-        (open + notes) * 100 >= ledger.view_raw() * u64::from(policy.config().min_gain_percent)
+        let view = ledger.view_raw() + self.schema_tokens;
+        (open + notes) * 100 >= view * u64::from(policy.config().min_gain_percent)
     }
 
     /// The target is out of reach: say so once, and remember at which size.
@@ -463,7 +471,9 @@ impl Pass {
             ..self.notice
         };
         let mut ledger = self.trial;
-        ledger.state.stall = crate::state::Stall::default();
+        // A target that is still out of reach was said; it is said again once it has been reached in between.
+        let said = ledger.state.stall.said && after > self.budget.target;
+        ledger.state.stall = crate::state::Stall { said, ..crate::state::Stall::default() };
         Some(Concluded { ledger, notice })
     }
 }
