@@ -103,7 +103,6 @@ pub struct Outcome {
     pub refused: u32,
     /// Raw tokens of the view at which a pass gained too little.
     pub(crate) stalled: Option<u64>,
-    pub(crate) min_gain_percent: u8,
 }
 
 /// A second try after an overflow makes sense below this share of the rejected view, in per cent: what is
@@ -284,7 +283,6 @@ impl<P: Borrow<Policy>> Compactor<P> {
             tokens_after: tokens,
             first_changed: self.changed.take(),
             attachment: self.attachment,
-            min_gain_percent: self.policy.borrow().config().min_gain_percent,
             ..Outcome::default()
         };
         self.pass = Pass::due(
@@ -417,8 +415,9 @@ impl<P: Borrow<Policy>> Compactor<P> {
     }
 
     fn commit(&mut self, transcript: &dyn Transcript, pass: Pass) {
-        let guard = guard(self.policy.borrow(), transcript, &self.columns);
-        let Some(done) = pass.conclude(&self.ledger, &mut self.outcome) else { return };
+        let policy = self.policy.borrow();
+        let guard = guard(policy, transcript, &self.columns);
+        let Some(done) = pass.conclude(policy, &self.ledger, &mut self.outcome) else { return };
         let from = first_difference(self.ledger.state(), done.ledger.state(), &self.columns);
         let raw_before = self.ledger.view_raw();
         self.ledger = done.ledger;

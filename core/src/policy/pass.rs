@@ -32,6 +32,7 @@ pub(super) struct Pass {
     schema_tokens: u64,
     summarizer_window: u64,
     can_summarize: bool,
+    tokens_before: u64,
     /// The view did not fit when the pass began.
     pressed: bool,
     /// A stage asked for the pass although the view is below the trigger.
@@ -148,6 +149,7 @@ impl Pass {
             schema_tokens: turn.schema_tokens,
             summarizer_window: turn.summarizer_window.unwrap_or(budget.window),
             can_summarize: turn.can_summarize,
+            tokens_before: tokens,
             pressed: tokens > budget.usable,
             wanted,
             manual: turn.manual,
@@ -285,7 +287,8 @@ impl Pass {
                 }
                 Phase::Ladder => {
                     self.climb(policy, transcript, columns);
-                    self.archive = if policy.config().archive { self.to_archive(committed) } else { Vec::new() };
+                    let archive = policy.config().archive && self.is_kept(policy, committed);
+                    self.archive = if archive { self.to_archive(committed) } else { Vec::new() };
                     self.archive.reverse();
                     self.phase = Phase::Archiving { waiting: false };
                 }
@@ -417,22 +420,28 @@ impl Pass {
         self.stage += 1;
     }
 
-    /// What the pass came to; `None` when it gained too little to be recorded.
-    pub(super) fn conclude(self, committed: &Ledger, outcome: &mut Outcome) -> Option<Concluded> {
-        outcome.refused = self.tally.refused;
-        outcome.archive_failures = self.archive_failures;
-        let (before, after) = (outcome.tokens_before, self.tokens());
+    /// Whether what was decided is recorded: it makes the view smaller, and by enough where the view fits anyway.
+    fn is_kept(&self, policy: &Policy, committed: &Ledger) -> bool {
+        let (before, after) = (self.tokens_before, self.tokens());
         let gain = before.saturating_sub(after);
-        let enough = before > self.budget.usable
+        let enough = self.pressed
             || match self.mode {
-                Mode::Proactive => self.wanted || gain * 100 >= before * u64::from(outcome.min_gain_percent),
+                Mode::Proactive => self.wanted || gain * 100 >= before * u64::from(policy.config().min_gain_percent),
                 // What is not enough for a second try only costs the view something.
                 Mode::Aggressive => after * 100 < before * RETRY_BELOW_PERCENT,
                 Mode::Manual => true,
             };
         let changed = self.trial.state().records() != committed.state().records()
             || self.trial.state().notes() != committed.state().notes();
-        if !changed || !enough || after >= before {
+        changed && enough && after < before
+    }
+
+    /// What the pass came to; `None` when it gained too little to be recorded.
+    pub(super) fn conclude(self, policy: &Policy, committed: &Ledger, outcome: &mut Outcome) -> Option<Concluded> {
+        outcome.refused = self.tally.refused;
+        outcome.archive_failures = self.archive_failures;
+        let (before, after) = (outcome.tokens_before, self.tokens());
+        if !self.is_kept(policy, committed) {
             self.stalled(committed, outcome);
             if let Some(notice) = &mut outcome.notice {
                 notice.detail.extend(self.tally.lines);
