@@ -120,7 +120,7 @@ fn b50_images_in_results_are_cleared_and_never_summarized() {
     assert!(marker.contains("to save context") && !marker.contains("payload"), "{marker}");
     assert_eq!(session.calls, 0, "that was enough");
     // Now one where a summary is needed: there is no image in what the summarizer gets.
-    session.step((0..60).flat_map(|_| [u(200), a(600)]).collect::<Vec<_>>());
+    session.step((0..60).flat_map(|_| [u(200), a(600)]));
     session.turn.manual = true;
     session.run();
     assert!(session.calls > 0);

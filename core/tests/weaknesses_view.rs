@@ -29,9 +29,8 @@ fn resumed<'p>(
     session: &Session<'p>,
     entries: Vec<Entry>,
 ) -> (Compactor<&'p foreshorten_core::Policy>, OwnedTranscript, History) {
-    let state = CompactionState::decode(&session.state().encode()).unwrap();
     let transcript = OwnedTranscript::from(entries);
-    let mut compactor = Compactor::resume(session.policy(), state);
+    let mut compactor = Compactor::resume(session.policy(), session.state().clone());
     let history = compactor.sync(&transcript);
     (compactor, transcript, history)
 }
