@@ -426,8 +426,9 @@ impl<P: Borrow<Policy>> Compactor<P> {
     }
 
     fn commit(&mut self, transcript: &dyn Transcript, pass: Pass) {
-        let guard = guard(self.policy.borrow(), transcript, &self.columns);
-        let Some(done) = pass.conclude(&self.ledger, &mut self.outcome) else { return };
+        let policy = self.policy.borrow();
+        let guard = guard(policy, transcript, &self.columns);
+        let Some(done) = pass.conclude(policy, &self.ledger, &mut self.outcome) else { return };
         let from = first_difference(self.ledger.state(), done.ledger.state(), &self.columns);
         let raw_before = self.ledger.view_raw();
         self.ledger = done.ledger;

@@ -239,6 +239,9 @@ impl CompactionState {
         use crate::transcript::EntryKind;
         let len = columns.len();
         let from = (self.anchors.len as usize).min(len);
+        // One for every power of two there can be, so that a calm turn never allocates.
+        self.anchors.steps.reserve(32usize.saturating_sub(self.anchors.steps.len()));
+        self.anchors.recent.reserve(RECENT.saturating_sub(self.anchors.recent.len()));
         for index in from..len {
             if columns.kind(index) == EntryKind::System {
                 continue;
