@@ -432,6 +432,7 @@ impl<P: Borrow<Policy>> Compactor<P> {
         let from = first_difference(self.ledger.state(), done.ledger.state(), &self.columns);
         let raw_before = self.ledger.view_raw();
         self.ledger = done.ledger;
+        self.ledger.state.make_room();
         let mut notice = done.notice;
         if let Some(group) = from {
             let piece = self.cache.rebuild_from(&self.ledger, &guard, group);
