@@ -114,7 +114,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         match result {
             Ok(found) => reports.extend(found),
             // In a folder or pattern other files are expected; a file that was named is not.
-            Err(Failure::Input(why)) if !explicit => eprintln!("foreshorten: skipped: {why}"),
+            Err(Failure::Input(why)) if !explicit => say!("skipped: {why}"),
             Err(failure) => failed = failed.or(Some(failure)),
         }
     }
