@@ -12,11 +12,9 @@ use foreshorten_core::{
 
 use crate::{
     drive::{SummarizerKind, settle},
-    economics::{
-        BASELINE_NAMES, Baselines, EntryFact, FactKind, Money, PriceRow, Request, Segment, Simulator, break_even,
-    },
+    economics::{BASELINE_NAMES, Baselines, EntryFact, FactKind, PriceRow, Request, Segment, Simulator, break_even},
     formats::Conversation,
-    report::{BaselineRow, Decided, LevelColumn, PassRow, ReplayReport, TurnRow},
+    report::{BaselineRow, Decided, LevelColumn, LevelRun, PassRow, ReplayReport, TurnRow},
 };
 
 /// What to replay with.
@@ -133,14 +131,14 @@ pub fn replay(conversation: &Conversation, setting: Setting<'_>, progress: &mut 
         report.totals.add(&bill, setting.window);
         report.turns.push(TurnRow {
             turn: turn as u64 + 1,
-            entries: view.len() as u64,
+            entries: len as u64,
             tokens: outcome.tokens_after,
             bytes: bill.bytes,
             prefix_kept_bytes: bill.prefix_bytes,
             cached: bill.cached,
             written: bill.written,
             uncached: bill.uncached,
-            cost: bill.cost + bill.output_cost,
+            cost: bill.cost,
         });
         if outcome.compacted
             && let Some(notice) = &outcome.notice
@@ -292,14 +290,38 @@ fn answer_tokens(conversation: &Conversation, policy: &Policy, turn: usize) -> u
         .sum()
 }
 
+/// Level of every entry; a stretch under a note is one run, so that a long session costs what is still open.
 fn levels(turn: u64, compactor: &Compactor<&Policy>) -> LevelColumn {
-    let columns = compactor.columns();
-    let levels = (0..columns.len()).map(|entry| compactor.ledger().level(columns, entry));
-    LevelColumn::of(turn, levels.map(|level: Level| level as u8))
-}
-
-/// Money of a report's own policy, for overviews.
-#[must_use]
-pub fn cost(report: &ReplayReport) -> Money {
-    report.totals.cost + report.totals.output_cost
+    let (columns, ledger) = (compactor.columns(), compactor.ledger());
+    let level = |entry: usize| ledger.level(columns, entry) as u8;
+    if !columns.late_results().is_empty() {
+        return LevelColumn::of(turn, (0..columns.len()).map(level));
+    }
+    let mut column = LevelColumn { turn, runs: Vec::new() };
+    let mut push = |level: u8, entries: u64| match column.runs.last_mut() {
+        Some(run) if run.level == level => run.entries += entries,
+        _ if entries > 0 => column.runs.push(LevelRun { level, entries }),
+        _ => {}
+    };
+    let mut entry = 0;
+    while entry < columns.len() {
+        match ledger.note_over(columns, columns.group(entry)) {
+            Some(note) => {
+                let end = (note.to as usize).min(columns.len());
+                let from = entry;
+                for place in note.kept.iter().map(|place| place.index as usize).filter(|&kept| kept >= from) {
+                    push(Level::Covered as u8, (place - entry) as u64);
+                    entry = columns.group_start(columns.group(place) + 1);
+                    (place..entry).for_each(|kept| push(level(kept), 1));
+                }
+                push(Level::Covered as u8, (end - entry) as u64);
+                entry = end;
+            }
+            None => {
+                push(level(entry), 1);
+                entry += 1;
+            }
+        }
+    }
+    column
 }

@@ -433,11 +433,24 @@ impl Ledger {
         if to > guard.tail_start {
             return Err(Refusal::Tail);
         }
-        let mut counts = Counts::default();
+        // A note that begins here already is carried on from where it ends, so that covering more costs what is new.
+        let first = columns.group_start(from);
+        let end_of = |note: &Note| self.next_open_after(columns, note);
+        let held = self.state.notes.iter().find(|note| note.from as usize == first && end_of(note) <= to);
+        let mut counts = held.map_or_else(Counts::default, |note| note.counts);
+        let mut span = Chain(held.map_or(0, |note| note.span));
         let mut kept = Vec::new();
-        let mut span = Chain::default();
-        for group in from..to {
-            let pinned = columns.members(group).any(|entry| self.is_pinned(columns, entry));
+        let is_pinned = |group: usize| columns.members(group).any(|entry| self.is_pinned(columns, entry));
+        for place in held.into_iter().flat_map(|note| &note.kept) {
+            let group = columns.group(place.index as usize);
+            if is_pinned(group) {
+                kept.push(*place);
+            } else {
+                columns.members(group).for_each(|entry| count(&mut counts, columns.kind(entry)));
+            }
+        }
+        for group in held.map_or(from, end_of)..to {
+            let pinned = is_pinned(group);
             if pinned {
                 kept.push(Place::of(columns, columns.group_start(group)));
             }
@@ -445,19 +458,11 @@ impl Ledger {
                 if columns.is_pending(entry) {
                     return Err(Refusal::Pending);
                 }
-                if columns.kind(entry) == EntryKind::System {
-                    continue;
+                if columns.kind(entry) != EntryKind::System {
+                    span = span.then(columns.identity(entry));
                 }
-                span = span.then(columns.identity(entry));
                 if !pinned {
-                    let slot = match columns.kind(entry) {
-                        EntryKind::System => continue,
-                        EntryKind::User => &mut counts.user,
-                        EntryKind::Assistant | EntryKind::Reasoning => &mut counts.assistant,
-                        EntryKind::ToolCall => &mut counts.calls,
-                        EntryKind::ToolResult => &mut counts.results,
-                    };
-                    *slot = slot.saturating_add(1);
+                    count(&mut counts, columns.kind(entry));
                 }
             }
         }
@@ -492,15 +497,29 @@ impl Ledger {
                 return Err(Refusal::Covered);
             }
         }
+        // Only what is shown now can go: open groups, and what the notes in the way keep beside them.
         let first = columns.group(note.from as usize);
-        let end = if (note.to as usize) < columns.len() { columns.group(note.to as usize) } else { columns.groups() };
-        for group in first..end {
-            let start = columns.group_start(group);
-            let weight = || self.group_weight(guard, group);
-            match (self.is_shown(columns, group), note.keeps(start)) {
-                (true, false) => raw = raw.saturating_sub(weight()),
-                (false, true) => raw += weight(),
-                _ => {}
+        let end = self.next_open_after(columns, note);
+        let goes = |group: usize| !note.keeps(columns.group_start(group));
+        let mut group = self.next_open_group(columns, first);
+        while group < end {
+            if goes(group) {
+                raw = raw.saturating_sub(self.group_weight(guard, group));
+            }
+            group = self.next_open_group(columns, group + 1);
+        }
+        for held in self.state.notes.iter().filter(|held| note.contains(held)) {
+            for place in &held.kept {
+                let group = columns.group(place.index as usize);
+                if goes(group) && self.is_shown(columns, group) {
+                    raw = raw.saturating_sub(self.group_weight(guard, group));
+                }
+            }
+        }
+        for place in &note.kept {
+            let group = columns.group(place.index as usize);
+            if !self.is_shown(columns, group) {
+                raw += self.group_weight(guard, group);
             }
         }
         raw += note_cost(note, guard);
@@ -575,6 +594,17 @@ impl Columns {
     fn note_blocks(&self, entry: usize, ledger: &Ledger) -> bool {
         ledger.note_over(self, self.group(entry)).is_some()
     }
+}
+
+fn count(counts: &mut Counts, kind: EntryKind) {
+    let slot = match kind {
+        EntryKind::System => return,
+        EntryKind::User => &mut counts.user,
+        EntryKind::Assistant | EntryKind::Reasoning => &mut counts.assistant,
+        EntryKind::ToolCall => &mut counts.calls,
+        EntryKind::ToolResult => &mut counts.results,
+    };
+    *slot = slot.saturating_add(1);
 }
 
 /// Calls of a group that have no result.

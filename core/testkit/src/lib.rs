@@ -10,4 +10,4 @@ mod session;
 
 pub use legal::check_legal;
 pub use script::{Script, entries};
-pub use session::{Answers, Session, materialize};
+pub use session::{Answers, Growing, Session, materialize};

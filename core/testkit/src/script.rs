@@ -1,6 +1,6 @@
 //! Transcripts out of bytes.
 
-use foreshorten_core::transcript::{Entry, EntryKind, Part};
+use foreshorten_core::transcript::{Entry, Part};
 
 /// A stream of small choices read from bytes; zeros once they run out, so that shorter inputs are simpler.
 #[derive(Debug)]
@@ -150,10 +150,4 @@ fn call_id(script: &mut Script<'_>, turn: usize, call: usize) -> String {
         4 => format!("../../{turn}\"\\{call}"),
         _ => format!("t{turn}-{call}"),
     }
-}
-
-/// Whether an entry is a message of the user with text.
-#[must_use]
-pub fn is_user_text(entry: &Entry) -> bool {
-    entry.kind == EntryKind::User && entry.parts.iter().any(|part| matches!(part, Part::Text(text) if !text.is_empty()))
 }
