@@ -171,7 +171,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     }
     if let Some(floor) = outcome.cannot_fit {
         say!(
-            "the view is {} tokens above the usable window, and nothing more can be reduced: {} is the largest part \
+            "the view is {} tokens above the usable window, and nothing more can be reduced; the largest part: {} \
              (system {}, tools {}, pinned {}, newest {})",
             floor.over,
             floor.largest(),

@@ -27,7 +27,7 @@ impl Failure {
         if matches!(&self, Self::Io(error) if error.kind() == io::ErrorKind::BrokenPipe) {
             return ExitCode::SUCCESS;
         }
-        super::say!("{self}");
+        say!("{self}");
         ExitCode::from(match self {
             Self::Usage(_) => 2,
             Self::Input(_) => 3,
