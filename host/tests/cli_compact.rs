@@ -17,9 +17,15 @@ const BODIES: [&str; 4] = [
     "huge-result.openai-chat.json",
 ];
 
+/// The tools of a body. Lone surrogates elsewhere in it are no business of this test's parser.
 fn tools(body: &[u8]) -> Vec<Value> {
-    let body: Value = serde_json::from_slice(body).unwrap();
-    body["tools"].as_array().or(body["functions"].as_array()).cloned().unwrap_or_default()
+    #[derive(serde::Deserialize)]
+    struct Offer {
+        tools: Option<Vec<Value>>,
+        functions: Option<Vec<Value>>,
+    }
+    let offer: Offer = serde_json::from_slice(body).unwrap();
+    offer.tools.or(offer.functions).unwrap_or_default()
 }
 
 #[test]
