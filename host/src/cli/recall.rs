@@ -109,7 +109,6 @@ fn bring_back(
     store: Option<&FileStore>,
 ) -> Result<ExitCode, Failure> {
     let mut found: Vec<(&WireTranscript, usize, Digest, bool)> = Vec::new();
-    let mut candidates = Vec::new();
     for (at, (transcript, compactor)) in sessions.iter().enumerate() {
         match recall::resolve(reference, *transcript, compactor.columns(), compactor.ledger()) {
             Ok(Found::Note { .. }) if args.part.is_some() => {
@@ -127,14 +126,17 @@ fn bring_back(
                     break;
                 }
             }
+            // Several that say the same are not ambiguous: any of them is what was meant.
             Err(RecallError::Ambiguous(entries)) => {
-                candidates.extend(entries.into_iter().map(|entry| Digest::of_entry(*transcript, entry)));
+                found.extend(
+                    entries.into_iter().map(|entry| (*transcript, entry, Digest::of_entry(*transcript, entry), true)),
+                );
             }
             _ => {}
         }
     }
-    candidates.extend(found.iter().map(|found| found.2));
     let mut seen = std::collections::HashSet::new();
+    let mut candidates: Vec<Digest> = found.iter().map(|found| found.2).collect();
     candidates.retain(|digest| seen.insert(*digest));
     if candidates.len() > 1 {
         let digests: Vec<String> = candidates.iter().map(ToString::to_string).collect();
