@@ -22,8 +22,9 @@ use serde_json::{Value, json};
 
 use super::{failure::Failure, files, prefix::Stretches};
 
-/// Reads a request body on stdin and writes the same body, with the view in place of the conversation, on stdout.
+/// Filter a request body: messages in, smaller messages out, decisions kept in a file.
 ///
+/// Reads a request body on stdin and writes the same body, with the view in place of the conversation, on stdout.
 /// The body is an object or a bare array of messages or items. Everything that is not the conversation is copied byte
 /// for byte; the recall tool's schema is appended to `tools`. Called once per turn of a growing session with the same
 /// --state, decisions stick and the prefix stays byte-stable.

@@ -37,19 +37,14 @@ struct Cli {
 const EXITS: &str = "Exit codes: 0 done; 1 a file cannot be written; 2 usage; 3 bad input (nothing written); \
                      4 protected content cannot fit; 5 nothing found; 6 ambiguous.\nstdout carries data only.";
 
+// The help of a command is the text of its arguments.
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Play recorded sessions: what would this policy have done, turn by turn, in tokens, cache and money?
     Replay(replay::Args),
-    /// Filter a request body: messages in, smaller messages out, decisions kept in a file.
     Compact(compact::Args),
-    /// Bring back what a marker, preview or note stands for.
     Recall(recall::Args),
-    /// Show what is in the window and who put it there.
     Estimate(estimate::Args),
-    /// Say what a provider's error means, and the window it names.
     ExplainError(explain::Args),
-    /// Print a session's decisions, and what was learned, as JSON.
     State(state::Args),
     /// List the stages a pipeline can be made of.
     Stages,
@@ -106,6 +101,6 @@ fn manual(command: Option<&str>) -> Result<ExitCode, Failure> {
     };
     let title = format!("foreshorten{}", command.map(|name| format!("-{name}")).unwrap_or_default());
     let mut out = Vec::new();
-    clap_mangen::Man::new(page).title(title).render(&mut out)?;
+    clap_mangen::Man::new(page.version(env!("CARGO_PKG_VERSION"))).title(title).render(&mut out)?;
     files::print(&out)
 }

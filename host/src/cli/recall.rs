@@ -17,7 +17,7 @@ use foreshorten::{
 
 use super::{failure::Failure, files};
 
-/// Prints the exact original of what a reference replaced.
+/// Bring back the exact original of what a marker, preview or note stands for.
 ///
 /// REF is what stands in a marker, preview or note. The text parts of an entry are joined by a line feed; a note
 /// yields its entries as JSON lines in the format of the transcript.

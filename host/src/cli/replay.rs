@@ -18,9 +18,9 @@ use rayon::prelude::*;
 
 use super::{failure::Failure, files};
 
-/// Plays recorded sessions: at every model call in them the policy produces a view.
+/// Play recorded sessions: what would this policy have done, turn by turn, in tokens, cache and money?
 ///
-/// Prints the passes (turn, reason, tokens before and after, what was decided, the first piece changed, how much of the
+/// At every model call recorded in them the policy produces a view. Prints the passes (turn, reason, tokens before and after, what was decided, the first piece changed, how much of the
 /// prefix was kept) and what the session costs under a price table with prompt caching, beside three baselines: no compaction,
 /// dropping the oldest messages each turn, and keeping the newest three tool results each turn.
 #[derive(Debug, clap::Args)]

@@ -7,7 +7,7 @@ use foreshorten::core::CompactionState;
 
 use super::{failure::Failure, files};
 
-/// Prints the state of a session as JSON: its decisions, notes, pins, and what was learned.
+/// Print a session's state as JSON: its decisions, notes, pins, and what was learned.
 ///
 /// The form is for reading; it may change from one version to the next.
 #[derive(Debug, clap::Args)]
