@@ -144,7 +144,7 @@ options! {
 }
 
 /// Names of all stages, with what they do.
-pub const STAGES: [(&str, &str); 11] = [
+pub const STAGES: [(&str, &str); 12] = [
     ("offload_tool_results", "huge tool results give way to a preview"),
     ("clear_tool_results", "older tool results give way to a marker"),
     ("summarize_history", "the oldest stretch gives way to a summary (needs --summarizer)"),
@@ -155,10 +155,8 @@ pub const STAGES: [(&str, &str); 11] = [
     ("tool_result_budget", "five-stage: large results and batches are persisted"),
     ("middle_snip", "five-stage: the middle of a long conversation gives way to a note"),
     ("tool_result_retention", "five-stage: all but the newest results give way to a marker"),
-    (
-        "auto_summary",
-        "five-stage: the summary when the cheap stages were not enough; reactive_summary: after a rejection",
-    ),
+    ("auto_summary", "five-stage: the summary when the cheap stages were not enough (needs --summarizer)"),
+    ("reactive_summary", "five-stage: the summary after a rejection (needs --summarizer)"),
 ];
 
 /// What is wrong with options.
