@@ -3,7 +3,7 @@
 use alloc::string::String;
 use core::fmt;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use sha2::{Digest as _, Sha256};
 
 use crate::transcript::{PartRef, Transcript};
@@ -13,7 +13,7 @@ use crate::transcript::{PartRef, Transcript};
 /// For text this is what `sha256sum | cut -c1-32` prints. 128 bits keep references short (about 19
 /// tokens as hexadecimal, half of the full digest) while two different contents meeting under one
 /// key stays out of reach.
-#[derive(Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Digest(pub [u8; 16]);
 
 impl Digest {
@@ -91,6 +91,24 @@ impl Digest {
         for byte in self.0 {
             out.push(char::from(HEX[usize::from(byte >> 4)]));
             out.push(char::from(HEX[usize::from(byte & 15)]));
+        }
+    }
+}
+
+impl Serialize for Digest {
+    /// 32 hexadecimal digits for people, sixteen bytes for machines.
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if serializer.is_human_readable() { serializer.collect_str(self) } else { self.0.serialize(serializer) }
+    }
+}
+
+impl<'de> Deserialize<'de> for Digest {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        if deserializer.is_human_readable() {
+            let text = String::deserialize(deserializer)?;
+            Self::parse(&text).ok_or_else(|| D::Error::custom("expected 32 lower-case hexadecimal digits"))
+        } else {
+            <[u8; 16]>::deserialize(deserializer).map(Self)
         }
     }
 }

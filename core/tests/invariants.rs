@@ -1,5 +1,7 @@
 //! Every invariant, over generated sessions with all pathologies, turn by turn.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 use foreshorten_core::{PipelineStage, Policy, PolicyConfig, config, plan, transcript::OwnedTranscript};
 use foreshorten_testkit::{Answers, Script, Session, cases, entries};
 use proptest::prelude::*;

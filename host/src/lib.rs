@@ -1,5 +1,13 @@
-//! Host library of Foreshorten.
+//! Host library of Foreshorten: wire formats, replay, the store, and the loop around the core.
+//!
+//! The program `foreshorten` is a thin shell over this library; see `README.md` for what it does.
 
+pub mod drive;
 pub mod economics;
 pub mod formats;
+pub mod options;
+pub mod replay;
 pub mod report;
+pub mod store;
+
+pub use foreshorten_core as core;

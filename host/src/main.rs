@@ -1,2 +1,9 @@
-//! The program.
-fn main() {}
+//! The program `foreshorten`.
+
+mod cli;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    cli::run()
+}

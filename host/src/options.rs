@@ -155,7 +155,10 @@ pub const STAGES: [(&str, &str); 11] = [
     ("tool_result_budget", "five-stage: large results and batches are persisted"),
     ("middle_snip", "five-stage: the middle of a long conversation gives way to a note"),
     ("tool_result_retention", "five-stage: all but the newest results give way to a marker"),
-    ("auto_summary", "five-stage: the summary when the cheap stages were not enough; reactive_summary: after a rejection"),
+    (
+        "auto_summary",
+        "five-stage: the summary when the cheap stages were not enough; reactive_summary: after a rejection",
+    ),
 ];
 
 /// What is wrong with options.
@@ -176,7 +179,9 @@ impl std::fmt::Display for OptionError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Config(error) => error.fmt(f),
-            Self::Name(parameter, value, known) => write!(f, "`{parameter}` does not know `{value}`; known are {known}"),
+            Self::Name(parameter, value, known) => {
+                write!(f, "`{parameter}` does not know `{value}`; known are {known}")
+            }
             Self::File(path, error) => write!(f, "{}: {error}", path.display()),
             Self::Toml(path, message) => write!(f, "{}: {message}", path.display()),
         }
@@ -199,7 +204,13 @@ impl PolicyOptions {
     ///
     /// # Errors
     /// The first parameter that cannot be meant.
-    pub fn build(&self, window: Option<u64>, model: &str, recall_tool: bool, archive: bool) -> Result<Policy, OptionError> {
+    pub fn build(
+        &self,
+        window: Option<u64>,
+        model: &str,
+        recall_tool: bool,
+        archive: bool,
+    ) -> Result<Policy, OptionError> {
         let defaults = PolicyConfig::default();
         let stages = self.pipeline()?;
         let bytes = match self.weigher.as_deref() {
@@ -254,7 +265,9 @@ impl PolicyOptions {
         let percent = match self.min_savings_ratio {
             None => summary.min_savings_percent,
             Some(ratio) if (0.0..1.0).contains(&ratio) => (ratio * 100.0).round().min(99.0) as u8,
-            Some(_) => return Err(OptionError::Config(ConfigError { field: "min_savings_ratio", expected: "in [0, 1)" })),
+            Some(_) => {
+                return Err(OptionError::Config(ConfigError { field: "min_savings_ratio", expected: "in [0, 1)" }));
+            }
         };
         let summary = plan::SummarizeHistory {
             min_savings_percent: percent,
@@ -386,7 +399,10 @@ fn rule_of(rule: &str) -> Result<ToolRule, String> {
 
 fn tool_rules<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<(String, ToolRule)>, D::Error> {
     let table = std::collections::BTreeMap::<String, String>::deserialize(deserializer)?;
-    table.into_iter().map(|(name, rule)| rule_of(&rule).map(|rule| (name, rule)).map_err(serde::de::Error::custom)).collect()
+    table
+        .into_iter()
+        .map(|(name, rule)| rule_of(&rule).map(|rule| (name, rule)).map_err(serde::de::Error::custom))
+        .collect()
 }
 
 impl FromStr for PolicyOptions {

@@ -1,7 +1,8 @@
 //! The ladder of last resorts (I8): it makes any view fit that can fit.
 //!
-//! Rungs, cheapest first: a model-free note over the oldest unprotected groups; the tail shrunk group by
-//! group; the results of the newest group cut; notes shortened. Every step makes the view smaller or is not
+//! Rungs, cheapest first: the results that the stages spared before the tail; a model-free note over the
+//! oldest unprotected groups; the tail shrunk group by group; the results of the newest group cut; notes
+//! shortened. Every step makes the view smaller or is not
 //! taken, and there are finitely many groups, results and notes, so the climb ends. What is left when it does
 //! not fit even then is the floor: instructions, schemas, pins, the newest group with its results as markers,
 //! and the shortest notes.
@@ -33,6 +34,7 @@ pub(super) fn climb(desk: &mut PassDesk<'_>, target: u64, enough: u64, limit: u6
             }
         }
     };
+    rung(desk, "spared_results", false, &mut |desk| reduce_spared(desk, target));
     rung(desk, "middle_snip", false, &mut |desk| snip_down(desk, target, enough));
     rung(desk, "last_resort_tail", true, &mut |desk| shrink_tail(desk, limit));
     rung(desk, "last_resort_newest", true, &mut |desk| cut_newest(desk, limit));
@@ -48,6 +50,34 @@ pub(super) fn body_start(columns: &Columns) -> usize {
     }
     group
 }
+
+/// Reduces the results before the tail that the stages spared for being new or short: a preview of the large
+/// ones, then markers, oldest first. Less is lost than by a note over the whole stretch.
+fn reduce_spared(desk: &mut PassDesk<'_>, goal: u64) {
+    let columns = desk.guard.columns;
+    let mut results = Vec::new();
+    let mut group = desk.next_open_group(body_start(columns));
+    while group < desk.guard.tail_start {
+        results.extend(columns.members(group).filter(|&entry| columns.kind(entry) == EntryKind::ToolResult));
+        group = desk.next_open_group(group + 1);
+    }
+    for &entry in results.iter().filter(|&&entry| columns.weight(entry) >= LARGE) {
+        if desk.view_tokens() <= goal {
+            return;
+        }
+        let _ = desk.propose(Proposal::Offload { entry, head: PREVIEW, tail: 0 });
+    }
+    for entry in results {
+        if desk.view_tokens() <= goal {
+            return;
+        }
+        let _ = desk.propose(Proposal::Clear { entry });
+    }
+}
+
+/// Raw tokens from which a spared result is worth a preview, and bytes of that preview.
+const LARGE: u32 = 500;
+const PREVIEW: u32 = 400;
 
 /// Covers more and more until the view holds `enough`: what a note frees is an estimate, and calibrated totals shrink
 /// by less than the ratio says once they are below what the provider counted.
@@ -76,12 +106,8 @@ fn snip(desk: &mut PassDesk<'_>, goal: u64) {
         .iter()
         .find(|note| note.to as usize == start && note.kind == NoteKind::Snip && !note.shortest);
     let from = joins.map_or(group, |note| columns.group(note.from as usize));
-    let excess = |desk: &PassDesk<'_>| {
-        let calibration = desk.ledger.state().calibration();
-        calibration.raw_for(desk.view_tokens().saturating_sub(goal))
-    };
     // The note itself costs something: a hundred tokens cover the longest one.
-    let needed = excess(desk) + 100;
+    let needed = desk.ledger.state().calibration().raw_for(desk.view_tokens().saturating_sub(goal)) + 100;
     let mut covered = 0u64;
     let mut end = group;
     while group < tail && covered < needed {

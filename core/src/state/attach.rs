@@ -50,7 +50,7 @@ impl CompactionState {
         }
         let mut found = Attachment { history: History::Grown, ..Attachment::default() };
         self.place_again(columns, &mut found);
-        self.check_bodies(transcript, columns, &mut found);
+        self.check_bodies(transcript, &mut found);
         if !grown {
             found.history = History::Edited;
             self.uncover_newest(columns, &mut found);
@@ -151,7 +151,7 @@ impl CompactionState {
     }
 
     /// Looks whether previews can still be cut from the record.
-    fn check_bodies(&mut self, transcript: &dyn Transcript, columns: &Columns, found: &mut Attachment) {
+    fn check_bodies(&mut self, transcript: &dyn Transcript, found: &mut Attachment) {
         let mut dropped = 0;
         let mut changed = 0;
         self.records.retain_mut(|record| {
@@ -188,7 +188,6 @@ impl CompactionState {
                 _ => true,
             }
         });
-        let _ = columns;
         found.dropped += dropped;
         found.changed_bodies = changed;
     }

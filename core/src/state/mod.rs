@@ -7,7 +7,9 @@
 mod attach;
 mod breaker;
 mod codec;
+mod cover;
 mod join;
+mod judge;
 mod ledger;
 mod note;
 mod record;

@@ -15,4 +15,4 @@ mod session;
 pub use counted::Counted;
 pub use legal::check_legal;
 pub use script::{Script, entries};
-pub use session::{Answers, Session, Summarizer, materialize};
+pub use session::{Answers, Growing, Session, Summarizer, materialize};

@@ -51,8 +51,9 @@ pub(crate) fn document(text: &Arc<String>, root: Json<'_>, format: Format) -> Re
 /// One run of a benchmark: a chat under `name`, beside an id of its task.
 fn wrapped(text: &Arc<String>, run: Json<'_>, name: &str, at: usize) -> Result<Conversation, FormatError> {
     let [messages, task, id] = run.fields([name, "task_id", "id"]);
-    let task =
-        task.or(id).map_or_else(|| at.to_string(), |task| task.string().unwrap_or(task.raw().into()).into_owned());
+    let task = task
+        .or(id)
+        .map_or_else(|| at.to_string(), |task| task.string().unwrap_or_else(|| task.raw().into()).into_owned());
     let mut draft = Draft::new(text, format!("task {task} ({at})"));
     let Some(messages) = messages.filter(|list| list.is_array()) else {
         let expected = format!("a run with its chat as `{name}`");
@@ -79,7 +80,7 @@ fn request(text: &Arc<String>, root: Json<'_>, format: Option<Format>) -> Result
     draft.asks = root.is_object();
     let entries = draft.b.len();
     let usage = root.fields(["response", "usage"]);
-    let usage = usage[0].and_then(|response| response.get("usage")).or(usage[1].map(|usage| usage.value));
+    let usage = usage[0].and_then(|response| response.get("usage")).or_else(|| usage[1].map(|usage| usage.value));
     draft.used(entries, usage);
     Ok((draft, body.format()))
 }
@@ -120,7 +121,8 @@ fn answered(mut draft: Draft, format: Format, root: Json<'_>) -> Draft {
     }
     let message = match format {
         Format::OpenAiResponses => {
-            let list = response.and_then(|response| response.get("output")).or(output.map(|output| output.value));
+            let list =
+                response.and_then(|response| response.get("output")).or_else(|| output.map(|output| output.value));
             for item in list.into_iter().flat_map(Json::items) {
                 if body::read_message(&mut draft.b, format, item).is_err() {
                     draft.skip("item without type");

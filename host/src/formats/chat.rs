@@ -86,8 +86,9 @@ fn assistant_text(b: &mut Builder, content: Option<Field<'_>>, refusal: Option<F
     if content.is_none() && refusal.is_none() {
         return;
     }
-    b.entry(EntryKind::Assistant);
+    let entry = b.entry(EntryKind::Assistant);
     if let Some(content) = content {
+        (entry.item, entry.slot) = (content.item(), Slot::String(content.value.span()));
         parts::content(b, content.value);
     }
     if let Some(refusal) = refusal {

@@ -59,13 +59,23 @@ struct Found<'a> {
 /// Reads the main conversation and those of sub-agents.
 pub(crate) fn read(text: &Arc<String>, parsed: &Parsed<'_>) -> Vec<Conversation> {
     let found = scan(parsed);
-    let mut by_agent: BTreeMap<&str, Vec<Record<'_>>> = BTreeMap::new();
+    // The main conversation first, then sub-agents in the order in which they began.
+    let mut order: Vec<&str> = Vec::new();
+    let mut by_agent: HashMap<&str, Vec<Record<'_>>> = HashMap::new();
     for record in found.records {
-        by_agent.entry(record.agent).or_default().push(record);
+        by_agent
+            .entry(record.agent)
+            .or_insert_with(|| {
+                order.push(record.agent);
+                Vec::new()
+            })
+            .push(record);
     }
+    order.sort_by_key(|agent| !agent.is_empty());
     let mut conversations = Vec::new();
     let mut skipped = found.skipped;
-    for (agent, records) in by_agent {
+    for agent in order {
+        let records = by_agent.remove(agent).unwrap_or_default();
         let name = if agent.is_empty() { found.session.to_owned() } else { format!("agent {agent}") };
         let mut draft = Draft::new(text, name);
         for (kind, count) in std::mem::take(&mut skipped) {

@@ -47,7 +47,7 @@ fn header(draft: &mut Draft, headed: &mut bool, line: Json<'_>, meta: Json<'_>) 
         draft.name = id.into_owned();
     }
     let base = base.map(|base| base.get("text").unwrap_or(base.value));
-    let prompt = base.or(instructions.map(|text| text.value)).filter(|text| text.is_string() && !text.is(""));
+    let prompt = base.or_else(|| instructions.map(|text| text.value)).filter(|text| text.is_string() && !text.is(""));
     match prompt {
         Some(prompt) => {
             draft.b.unit(line.span());
@@ -60,7 +60,7 @@ fn header(draft: &mut Draft, headed: &mut bool, line: Json<'_>, meta: Json<'_>) 
 
 fn item(draft: &mut Draft, line: Json<'_>, item: Json<'_>) {
     let [kind, role] = item.fields(["type", "role"]);
-    match kind.and_then(|kind| kind.inner()).or(role.map(|_| "message")) {
+    match kind.and_then(|kind| kind.inner()).or_else(|| role.map(|_| "message")) {
         // Codex' own, for undo: never sent.
         Some("ghost_snapshot") => draft.skip("response_item/ghost_snapshot"),
         Some(kind) => {

@@ -2,8 +2,9 @@
 
 use super::Format;
 use super::error::FormatError;
-use super::json::{Json, skip_space};
+use super::json::Json;
 use super::parsed::Parsed;
+use super::scan::skip_space;
 
 /// A recognised format.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,6 +72,11 @@ pub(crate) fn protocol(root: Json<'_>) -> Result<(Format, String), FormatError> 
 }
 
 fn document(root: Json<'_>) -> Result<Detected, FormatError> {
+    body(root, true)
+}
+
+/// Recognises a document; `whole` unless it is already inside of another, so that nothing recurses.
+fn body(root: Json<'_>, whole: bool) -> Result<Detected, FormatError> {
     if root.is_array() {
         return array(root);
     }
@@ -102,8 +108,8 @@ fn document(root: Json<'_>) -> Result<Detected, FormatError> {
     if session.is_some() && messages.is_some_and(|list| list.items().take(8).any(is_gemini)) {
         return Ok(Detected::new(Format::GeminiCli, "it has a `sessionId` and messages of type user and gemini"));
     }
-    if let Some(first) = requests.and_then(|list| list.items().find(|request| request.is_object())) {
-        let inside = document(first)?;
+    if let Some(first) = requests.filter(|_| whole).and_then(|list| list.items().find(|request| request.is_object())) {
+        let inside = body(first, false)?;
         return Ok(Detected { reason: format!("{}, in a list of recorded `requests`", inside.reason), ..inside });
     }
     if let Some(list) = messages.filter(|list| list.is_array()) {
@@ -120,7 +126,8 @@ fn document(root: Json<'_>) -> Result<Detected, FormatError> {
     if kwargs.is_some_and(|kwargs| kwargs.get("messages").is_some()) {
         return Ok(Detected::new(Format::OpenAiChat, "it is a litellm log with `kwargs.messages`"));
     }
-    if root.fields(["payload", "uuid", "role"]).iter().any(Option::is_some)
+    if whole
+        && root.fields(["payload", "uuid", "role"]).iter().any(Option::is_some)
         && let Some(found) = record(root)
     {
         return Ok(found);
@@ -291,7 +298,7 @@ fn record(value: Json<'_>) -> Option<Detected> {
         return Some(Detected::new(Format::OpenAiChat, "its lines are messages, and nothing says another protocol"));
     }
     let nested = value.fields(["messages", "input", "history", "requests"]).iter().any(Option::is_some);
-    nested.then(|| document(value).ok()).flatten()
+    nested.then(|| body(value, false).ok()).flatten()
 }
 
 fn is_event(value: Json<'_>) -> bool {

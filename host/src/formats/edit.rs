@@ -69,7 +69,10 @@ fn list<'a>(value: Json<'a>, items: impl Iterator<Item = (Span, Json<'a>)>, edit
         end = item.end;
         let inside = within(edits, item);
         let here = |wanted: fn(&Edit) -> bool| inside.iter().filter(move |(span, edit)| *span == item && wanted(edit));
-        if here(|edit| *edit == Edit::Drop).next().is_none() {
+        // A list that loses all it holds goes with its key: no provider takes an empty one.
+        let goes =
+            here(|edit| *edit == Edit::Drop).next().is_some() || (inner.span() != item && emptied(inner, inside));
+        if !goes {
             out.push_str(if written { before } else { lead });
             written = true;
             out.push_str(between(item.start, inner.span().start));
@@ -84,6 +87,15 @@ fn list<'a>(value: Json<'a>, items: impl Iterator<Item = (Span, Json<'a>)>, edit
         }
     }
     out.push_str(between(end, value.span().end));
+}
+
+/// Whether all elements of a list, of which there are some, are dropped.
+fn emptied(list: Json<'_>, edits: &[(Span, Edit)]) -> bool {
+    let dropped = |item: Json<'_>| {
+        let here = within(edits, item.span()).iter().filter(|(span, _)| *span == item.span());
+        here.clone().any(|(_, edit)| *edit == Edit::Drop) && !here.clone().any(|(_, edit)| *edit != Edit::Drop)
+    };
+    !edits.is_empty() && list.is_array() && list.items().next().is_some() && list.items().all(dropped)
 }
 
 /// The edits inside a span. They are sorted and properly nested, so they lie side by side.

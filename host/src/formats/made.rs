@@ -1,7 +1,8 @@
 //! JSON we write ourselves: notes, results made up for calls that never got one, the recall tool's schema.
 
 use super::Format;
-use super::json::{Json, push_string, quoted};
+use super::escape::{push_string, quoted};
+use super::json::Json;
 
 /// One transparent pixel: what stands for a screenshot where the protocol takes nothing but an image.
 const PIXEL: &str = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==";

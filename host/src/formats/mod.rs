@@ -5,6 +5,18 @@
 //! by changing inside the others only the values that a decision changed ([`Body::write`]). What was not decided on
 //! is therefore sent exactly as it came: unknown fields, signatures, key order, number formats, white space.
 //!
+//! ```
+//! use foreshorten::formats::{ToolsEdit, parse_body};
+//! use foreshorten_core::transcript::Transcript;
+//! use foreshorten_core::view::Piece;
+//!
+//! let request = br#"{"messages": [{"role": "user", "content": "hi", "x": 1.50}]}"#.to_vec();
+//! let body = parse_body(request, None)?;
+//! let pieces: Vec<_> = (0..body.transcript().len()).map(|entry| Piece::Entry { entry }).collect();
+//! assert_eq!(body.write(&pieces, ToolsEdit::Keep).bytes, body.bytes());
+//! # Ok::<(), foreshorten::formats::FormatError>(())
+//! ```
+//!
 //! Recorded sessions of eight kinds are read by [`read_session`]; [`detect`] says which kind a file is, and why.
 
 mod anthropic;
@@ -16,6 +28,7 @@ mod codex;
 mod detect;
 mod edit;
 mod error;
+mod escape;
 mod gemini;
 mod json;
 mod made;
@@ -23,6 +36,7 @@ mod openhands;
 mod parsed;
 mod parts;
 mod responses;
+mod scan;
 mod session;
 mod swe_agent;
 mod wire;

@@ -189,7 +189,7 @@ impl<'a> Reader<'a> {
         entry.call_id = call_id;
         let [metadata, code, error, screenshot] =
             extras.map(|extras| extras.fields(["metadata", "exit_code", "error", "screenshot"])).unwrap_or_default();
-        let code = metadata.and_then(|metadata| metadata.get("exit_code")).or(code.map(|code| code.value));
+        let code = metadata.and_then(|metadata| metadata.get("exit_code")).or_else(|| code.map(|code| code.value));
         let failed = code.is_some_and(|code| !code.is_null() && code.integer() != Some(0));
         entry.is_error = failed || observation == "error" || error.is_some_and(|error| error.is_true());
         if let Some(content) = content {

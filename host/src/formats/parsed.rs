@@ -1,7 +1,8 @@
 //! A text as parsed: one JSON document, or JSON lines. Checked once, as a whole, before anything is read from it.
 
 use super::error::FormatError;
-use super::json::{Json, Mark, check, skip_space};
+use super::json::Json;
+use super::scan::{Mark, check, skip_space};
 
 /// A checked text. What it lends borrows from it and from the text it was made of.
 #[derive(Debug)]
@@ -80,7 +81,7 @@ impl<'a> Parsed<'a> {
 
     /// The document, or the first line.
     pub(crate) fn root(&self) -> Json<'_> {
-        self.values().next().unwrap_or(Json::at(self.text, self.text.len()))
+        self.values().next().unwrap_or_else(|| Json::at(self.text, self.text.len()))
     }
 }
 

@@ -25,7 +25,7 @@ pub(crate) fn part(b: &mut Builder, item: Json<'_>) {
         let text = b.str(Some(item));
         Content::Text(text)
     } else {
-        recognise(b, item).unwrap_or(Content::Opaque(item.span()))
+        recognise(b, item).unwrap_or_else(|| Content::Opaque(item.span()))
     };
     b.part(content, item.span());
 }

@@ -12,7 +12,7 @@ use super::wire::{Builder, Content, Slot, Str};
 /// Reads one item into an entry.
 pub(crate) fn item(b: &mut Builder, item: Json<'_>) -> Result<(), FormatError> {
     let [kind, role] = item.fields(["type", "role"]);
-    let kind = kind.filter(|kind| kind.is_string()).or(role.filter(|role| role.is_string()));
+    let kind = kind.filter(|kind| kind.is_string()).or_else(|| role.filter(|role| role.is_string()));
     let Some(kind) = kind else {
         let bytes = item.source().as_bytes();
         return Err(FormatError::here(bytes, item.start(), "an item object with a `type` or a `role`"));
@@ -106,7 +106,7 @@ fn failed(output: Json<'_>) -> bool {
         }
         if raw.starts_with('{') && raw.contains("exit_code") {
             let text = output.string().unwrap_or_default();
-            return super::json::check(text.as_bytes(), 0, &mut Vec::new()).is_ok()
+            return super::scan::check(text.as_bytes(), 0, &mut Vec::new()).is_ok()
                 && Json::at(&text, 0)
                     .path(&["metadata", "exit_code"])
                     .is_some_and(|code| !code.is_null() && code.integer() != Some(0));

@@ -142,7 +142,8 @@ pub(crate) fn prompt_tokens(usage: Json<'_>) -> Option<u64> {
 pub fn read_session(bytes: Vec<u8>, format: Option<Format>) -> Result<Vec<Conversation>, FormatError> {
     let text = text_of(bytes)?;
     let parsed = detect::parse(&text)?;
-    let (format, reason) = match format.filter(|format| *format != Format::Jsonl) {
+    let asked = format.filter(|format| *format != Format::Jsonl);
+    let (format, reason) = match asked {
         Some(format) => (format, format!("read as {format} because it was asked for")),
         None => {
             let found = detect::shape(&text, &parsed)?;
@@ -158,6 +159,20 @@ pub fn read_session(bytes: Vec<u8>, format: Option<Format>) -> Result<Vec<Conver
         _ if parsed.is_lines() => capture::lines(&text, &parsed, format)?,
         _ => capture::document(&text, parsed.root(), format)?,
     };
+    // Readers skip what they do not know, so a wrong format shows as nothing read.
+    let nothing = found.iter().all(|conversation| conversation.transcript.is_empty());
+    if asked.is_some() && nothing && (parsed.is_lines() || !format.is_protocol()) {
+        let other = detect::shape(&text, &parsed)?;
+        if other.format != format {
+            let found = format!("nothing of that kind; it {}", other.reason);
+            return Err(FormatError::at(
+                text.as_bytes(),
+                parsed.root().start(),
+                format!("a session of {format}"),
+                found,
+            ));
+        }
+    }
     for (at, conversation) in found.iter_mut().enumerate() {
         conversation.reason.clone_from(&reason);
         if at == 0 && parsed.is_cut() {

@@ -1,6 +1,7 @@
 //! SWE-agent trajectories: `history` is what the model saw, as chat messages. Without function calling an action is
 //! text of the assistant and what it gave is the next user message; that is then what the record says, too.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::error::FormatError;
@@ -15,22 +16,19 @@ pub(crate) fn read(text: &Arc<String>, parsed: &Parsed<'_>) -> Result<Vec<Conver
     let Some(history) = root.get("history").filter(|list| list.is_array()) else {
         return Err(FormatError::here(text.as_bytes(), root.start(), "a SWE-agent trajectory with a list `history`"));
     };
-    let mut drafts: Vec<(Option<Json<'_>>, Draft)> = Vec::new();
+    let mut drafts: Vec<Draft> = Vec::new();
+    let mut by_agent: HashMap<Option<&str>, usize> = HashMap::new();
     for message in history.items() {
         let agent = message.get("agent");
-        let same = |other: &Option<Json<'_>>| other.map(Json::raw) == agent.map(Json::raw);
-        let at = match drafts.iter().position(|(other, _)| same(other)) {
-            Some(at) => at,
-            None => {
-                let name = agent.and_then(Json::string).map_or_else(|| "main".into(), std::borrow::Cow::into_owned);
-                drafts.push((agent, Draft::new(text, name)));
-                drafts.len() - 1
-            }
-        };
-        chat::message(&mut drafts[at].1.b, message)?;
+        let at = *by_agent.entry(agent.map(Json::raw)).or_insert_with(|| {
+            let name = agent.and_then(Json::string).map_or_else(|| "main".into(), std::borrow::Cow::into_owned);
+            drafts.push(Draft::new(text, name));
+            drafts.len() - 1
+        });
+        chat::message(&mut drafts[at].b, message)?;
     }
     if drafts.is_empty() {
-        drafts.push((None, Draft::new(text, "main")));
+        drafts.push(Draft::new(text, "main"));
     }
-    Ok(drafts.into_iter().map(|(_, draft)| draft.finish(Format::SweAgent)).collect())
+    Ok(drafts.into_iter().map(|draft| draft.finish(Format::SweAgent)).collect())
 }

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use foreshorten_core::transcript::{EntryKind, EntryRef, Media, PartRef, Transcript};
 
-use super::json::{Json, Span, unescape};
+use super::escape::unescape;
+use super::json::{Json, Span};
 
 /// Text in the record: where it stands in the source, or, when its JSON has escapes, where it was decoded to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

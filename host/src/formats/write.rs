@@ -7,7 +7,8 @@ use foreshorten_core::view::Piece;
 
 use super::body::Body;
 use super::edit::{Edit, Edits};
-use super::json::{Json, Span, quoted};
+use super::escape::quoted;
+use super::json::{Json, Span};
 use super::wire::{Content, EntryMeta, OUTSIDE, Slot};
 use super::{Format, made};
 
@@ -270,12 +271,11 @@ impl Body {
     }
 
     fn drop_entry(&self, meta: &EntryMeta, edits: &mut Edits) {
-        if !meta.item.is_none() {
-            edits.push(meta.item, Edit::Drop);
-            return;
-        }
+        edits.push(meta.item, Edit::Drop);
         for part in &self.transcript.parts[meta.parts.0 as usize..meta.parts.1 as usize] {
-            edits.push(part.item, Edit::Drop);
+            if !meta.item.contains(part.item) {
+                edits.push(part.item, Edit::Drop);
+            }
         }
     }
 
@@ -350,14 +350,14 @@ impl Body {
                     }
                     last = Some(tool.end());
                 }
-                let at = last.unwrap_or(list.start() + 1);
+                let at = last.unwrap_or_else(|| list.start() + 1);
                 Some((at..at, if last.is_some() { format!(",{schema}") } else { schema.to_owned() }))
             }
             Some(list) if list.is_null() => Some((list.start()..list.end(), format!("[{schema}]"))),
             Some(_) => None,
             None => {
                 let last = root.members().last();
-                let at = last.map_or(root.start() + 1, |last| last.value.end());
+                let at = last.map_or_else(|| root.start() + 1, |last| last.value.end());
                 Some((at..at, format!(r#"{}"tools":[{schema}]"#, if last.is_some() { "," } else { "" })))
             }
         }

@@ -1,0 +1,227 @@
+//! States that meet each other, other records, and hostile bytes.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use foreshorten_core::{
+    CompactionState, Compactor, Policy, PolicyConfig, config,
+    digest::Digest,
+    state::{FORMAT_VERSION, History, StateError},
+    transcript::{Entry, OwnedTranscript},
+};
+use foreshorten_testkit::{Answers, Script, Session, check_legal, entries, materialize};
+use proptest::prelude::*;
+
+fn cases(ordinary: u32) -> ProptestConfig {
+    let cases = std::env::var("FORESHORTEN_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(ordinary);
+    ProptestConfig { cases, max_shrink_iters: 400, failure_persistence: None, ..ProptestConfig::default() }
+}
+
+fn policies() -> [Policy; 2] {
+    let five = PolicyConfig { stages: config::five_stage_pipeline(), ..PolicyConfig::default() };
+    [Policy::default(), five.build().unwrap()]
+}
+
+/// A session of some turns, and its record.
+fn grown(script: &mut Script<'_>, policy: &Policy, turns: usize) -> (OwnedTranscript, CompactionState) {
+    let answers = [Answers::NoSummarizer, Answers::Extractive][script.below(2)];
+    let mut session = Session::new(policy, OwnedTranscript::default(), 6_000, answers);
+    for turn in 0..turns {
+        let mut new = Vec::new();
+        entries(script, turn, &mut new);
+        session.step(new);
+    }
+    (session.transcript.clone(), session.compactor.state().clone())
+}
+
+/// Three states of one session that went on apart from a common one: other windows, overflows, usage.
+fn apart(script: &mut Script<'_>, policy: &Policy) -> (OwnedTranscript, [CompactionState; 3]) {
+    let (record, state) = grown(script, policy, 14);
+    let branch = |script: &mut Script<'_>| {
+        let mut compactor = Compactor::resume(policy, state.clone());
+        compactor.sync(&record);
+        for _ in 0..script.below(3) {
+            let tokens = compactor.tokens();
+            let _ = compactor.handle_usage(tokens * (80 + script.below(60) as u64) / 100);
+            compactor.begin(
+                &record,
+                foreshorten_core::Turn {
+                    window: Some([3_000, 4_500, 9_000][script.below(3)]),
+                    scope: ["a", "b"][script.below(2)],
+                    overflow: script.one_in(3),
+                    reported_window: script.one_in(3).then_some(2_500),
+                    ..foreshorten_core::Turn::default()
+                },
+            );
+            while !matches!(compactor.poll(&record), foreshorten_core::Step::Done(_)) {}
+        }
+        if script.one_in(6) {
+            compactor.state_mut().reset_decisions();
+        }
+        compactor.state_mut().set_label("host", ["x", "y"][script.below(2)]);
+        compactor.state().clone()
+    };
+    let states = [branch(script), branch(script), branch(script)];
+    (record, states)
+}
+
+proptest! {
+    #![proptest_config(cases(600))]
+
+    #[test]
+    fn joining_commutes_associates_and_is_idempotent(bytes in proptest::collection::vec(any::<u8>(), 0..600)) {
+        let mut script = Script::new(&bytes);
+        let [policy, five] = policies();
+        let policy = if script.one_in(3) { five } else { policy };
+        let (record, [a, b, c]) = apart(&mut script, &policy);
+        let ab = a.clone().join(&b);
+        prop_assert_eq!(&ab, &b.clone().join(&a), "I12: does not commute");
+        prop_assert_eq!(&ab.clone().join(&c), &a.clone().join(&b.clone().join(&c)), "I12: does not associate");
+        prop_assert_eq!(&a.clone().join(&a), &a, "I12: is not idempotent");
+        prop_assert_eq!(&ab.clone().join(&b), &ab, "I12: joining again changes something");
+
+        // Monotonic: no entry stands higher in the joint view than in either, within one epoch.
+        let level = |state: &CompactionState| {
+            let mut compactor = Compactor::resume(&policy, state.clone());
+            compactor.sync(&record);
+            let view: Vec<_> = compactor.view().pieces().collect();
+            check_legal(view.iter().copied(), &record, compactor.columns()).unwrap();
+            let columns = compactor.columns();
+            (0..columns.len()).map(|entry| compactor.ledger().level(columns, entry)).collect::<Vec<_>>()
+        };
+        let (la, lb, lab) = (level(&a), level(&b), level(&ab));
+        if a.epoch() == b.epoch() {
+            for entry in 0..lab.len() {
+                // What one side keeps beside its note the other may have covered with its own.
+                let kept = |state: &CompactionState| {
+                    state.notes().iter().any(|note| note.covers(entry) && !note.kept.is_empty())
+                };
+                if !kept(&a) && !kept(&b) {
+                    prop_assert!(lab[entry] >= la[entry].max(lb[entry]), "I12: entry {} fell", entry);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn any_bytes_decode_to_a_state_or_a_named_error(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+        let _ = CompactionState::decode(&bytes);
+    }
+
+    /// The checksum keeps accidents out, not attackers: a payload of any bytes under a right checksum.
+    #[test]
+    fn a_forged_state_never_breaks_a_view(
+        payload in proptest::collection::vec(any::<u8>(), 0..400),
+        script in proptest::collection::vec(any::<u8>(), 0..300),
+    ) {
+        let mut bytes = b"FSTa".to_vec();
+        bytes.extend_from_slice(&FORMAT_VERSION.to_le_bytes());
+        bytes.extend_from_slice(&Digest::of(&payload).0[..8]);
+        bytes.extend_from_slice(&payload);
+        if let Ok(state) = CompactionState::decode(&bytes) {
+            survive(state, &script)?;
+        }
+    }
+
+    /// A true state with some bytes of its payload changed, under a right checksum, meets its own record.
+    #[test]
+    fn a_damaged_state_never_breaks_a_view(
+        script in proptest::collection::vec(any::<u8>(), 0..400),
+        damage in proptest::collection::vec((any::<u16>(), any::<u8>()), 1..6),
+    ) {
+        let policy = Policy::default();
+        let (record, state) = grown(&mut Script::new(&script), &policy, 14);
+        let mut bytes = state.encode();
+        let header = 14;
+        let length = bytes.len() - header;
+        for (at, value) in damage {
+            bytes[header + usize::from(at) % length] = value;
+        }
+        let sum = Digest::of(&bytes[header..]).0;
+        bytes[6..14].copy_from_slice(&sum[..8]);
+        if let Ok(state) = CompactionState::decode(&bytes) {
+            meet(state, &record)?;
+        }
+    }
+
+    #[test]
+    fn a_state_that_meets_an_edited_record_keeps_only_what_describes_it(
+        bytes in proptest::collection::vec(any::<u8>(), 0..600),
+        edit in 0u8..5,
+        at in any::<u16>(),
+    ) {
+        let policy = Policy::default();
+        let (record, state) = grown(&mut Script::new(&bytes), &policy, 16);
+        let mut entries = record.entries().to_vec();
+        if entries.is_empty() {
+            return Ok(());
+        }
+        let at = usize::from(at) % entries.len();
+        match edit {
+            0 => entries.truncate(at),
+            1 => drop(entries.drain(..at)),
+            2 => entries[at] = Entry::user("another text"),
+            3 => entries.insert(at, Entry::assistant("inserted")),
+            _ => for entry in &mut entries {
+                if let Some(foreshorten_core::transcript::Part::Text(text)) = entry.parts.first_mut()
+                    && entry.kind == foreshorten_core::transcript::EntryKind::ToolResult
+                    && text.is_ascii()
+                {
+                    text.truncate(420);
+                }
+            },
+        }
+        meet(state, &OwnedTranscript::from(entries))?;
+    }
+}
+
+fn survive(state: CompactionState, script: &[u8]) -> Result<(), TestCaseError> {
+    let mut script = Script::new(script);
+    let mut all = Vec::new();
+    for turn in 0..10 {
+        entries(&mut script, turn, &mut all);
+    }
+    meet(state, &OwnedTranscript::from(all))
+}
+
+/// Fits a state to a record, goes on for a turn, and looks whether the view is legal and the totals are true.
+fn meet(state: CompactionState, record: &OwnedTranscript) -> Result<(), TestCaseError> {
+    let policy = Policy::default();
+    let mut compactor = Compactor::resume(&policy, state.clone());
+    let history = compactor.sync(record);
+    if history == History::Foreign {
+        prop_assert_eq!(compactor.state(), &state.sane(), "a foreign record changed the state");
+        return Ok(());
+    }
+    compactor.begin(record, foreshorten_core::Turn { window: Some(8_000), ..Default::default() });
+    while !matches!(compactor.poll(record), foreshorten_core::Step::Done(_)) {}
+    let view: Vec<_> = compactor.view().pieces().collect();
+    check_legal(view.iter().copied(), record, compactor.columns()).map_err(TestCaseError::fail)?;
+    let mut again = Compactor::resume(&policy, compactor.state().clone());
+    again.sync(record);
+    prop_assert_eq!(materialize(again.view(), record), materialize(compactor.view(), record));
+    prop_assert_eq!(again.ledger().view_raw(), compactor.ledger().view_raw());
+    Ok(())
+}
+
+#[test]
+fn wrong_bytes_are_named() {
+    assert_eq!(CompactionState::decode(b""), Err(StateError::NotAState));
+    assert_eq!(CompactionState::decode(b"{\"version\":3}"), Err(StateError::NotAState));
+    let good = CompactionState::new().encode();
+    assert_eq!(CompactionState::decode(&good[..good.len() - 1]), Err(StateError::Corrupt));
+    let mut other = good.clone();
+    other[4] = 9;
+    assert_eq!(CompactionState::decode(&other), Err(StateError::Version { found: 9 }));
+    let mut longer = good;
+    longer.push(0);
+    assert_eq!(CompactionState::decode(&longer), Err(StateError::Corrupt));
+}
+
+#[test]
+fn people_can_read_a_state() {
+    let mut state = CompactionState::new();
+    state.learn_window("endpoint/model", 32_768);
+    let text = serde_json::to_string(&state).unwrap();
+    assert!(text.contains("endpoint/model") && text.contains("32768"), "{text}");
+    assert_eq!(serde_json::from_str::<CompactionState>(&text).unwrap(), state);
+}

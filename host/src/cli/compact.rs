@@ -1,0 +1,271 @@
+//! `compact`: a filter between an agent and its provider.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use foreshorten::{
+    core::{
+        CompactionState, Compactor, Outcome, Policy, Turn, marker::RECALL_TOOL_DESCRIPTION, state::History,
+        transcript::RECALL_TOOL, view::Piece,
+    },
+    drive::{SummarizerKind, settle},
+    formats::{Body, Format, FormatError, ToolsEdit, Written, parse_body, recall_tool_schema},
+    options::PolicyOptions,
+    store::{FileStore, write_atomically},
+};
+use serde_json::{Value, json};
+
+use super::{failure::Failure, files};
+
+/// Reads a request body on stdin and writes the same body, with the view in place of the conversation, on stdout.
+///
+/// The body is an object or a bare array of messages or items. Everything that is not the conversation is copied byte
+/// for byte; the recall tool's schema is appended to `tools`. Called once per turn of a growing session with the same
+/// --state, decisions stick and the prefix stays byte-stable.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Format of the body: openai-chat, openai-responses or anthropic-messages. Default: recognised, and kept in the state.
+    #[arg(long, value_name = "F")]
+    format: Option<Format>,
+    /// Context window of the model in tokens.
+    #[arg(long, value_name = "N")]
+    window: u64,
+    /// Who writes summaries.
+    #[arg(long, value_enum, default_value_t = SummarizerKind::None)]
+    summarizer: SummarizerKind,
+    /// File that keeps the decisions of this session.
+    #[arg(long, value_name = "FILE")]
+    state: Option<PathBuf>,
+    /// Folder that keeps the content of reduced results, unredacted.
+    #[arg(long, value_name = "DIR")]
+    store: Option<PathBuf>,
+    /// Prompt tokens the provider counted for the last view written.
+    #[arg(long, value_name = "N")]
+    last_input_tokens: Option<u64>,
+    /// The provider rejected the last view as too long: make a much smaller one.
+    #[arg(long)]
+    overflow: bool,
+    /// The window the provider named when it rejected.
+    #[arg(long, value_name = "N")]
+    reported_window: Option<u64>,
+    /// The provider's prompt cache is probably cold, so that a pass costs nothing now.
+    #[arg(long)]
+    cache_cold: bool,
+    /// File for the account of this call, as JSON.
+    #[arg(long, value_name = "FILE")]
+    notice: Option<PathBuf>,
+    /// Do not offer the recall tool; markers then only name the reference.
+    #[arg(long)]
+    no_recall_tool: bool,
+    /// TOML file with policy parameters; flags win.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    #[command(flatten)]
+    policy: PolicyOptions,
+}
+
+/// Where the state remembers the format of its session.
+const FORMAT_LABEL: &str = "format";
+/// Where the state remembers how many bytes of the last view can be a prefix of the next.
+const VIEW_END_LABEL: &str = "view-end";
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
+    let options = match &args.config {
+        Some(path) => args.policy.clone().or(PolicyOptions::read(path)?),
+        None => args.policy.clone(),
+    };
+    // A policy that cannot be meant is said before stdin is read.
+    options.build(Some(args.window), "", true, false)?;
+    let (state, mut state_reset) = files::state(args.state.as_deref())?;
+    if let Some(reset) = &state_reset {
+        eprintln!("foreshorten: {reset}");
+    }
+    let body = read_body(args, files::stdin()?, state.as_ref())?;
+    if let Some(why) = body.partial() {
+        eprintln!("foreshorten: passed through untouched: {why}");
+        write_notice(args, &partial_notice(args.window, &options, state_reset.as_deref())?)?;
+        return files::print(body.bytes());
+    }
+
+    let store = args.store.as_deref().map(FileStore::open).transpose()?;
+    let policy = options.build(Some(args.window), body.model().unwrap_or(""), !args.no_recall_tool, store.is_some())?;
+    let weigher = &policy.config().weigher;
+    let schema = recall_tool_schema(body.format(), RECALL_TOOL, RECALL_TOOL_DESCRIPTION);
+    let edit =
+        if args.no_recall_tool { ToolsEdit::Keep } else { ToolsEdit::Append { name: RECALL_TOOL, schema: &schema } };
+    let tools = body.tools();
+    let appended = !args.no_recall_tool && !body.is_bare() && !tools.iter().any(|tool| tool.contains(RECALL_TOOL));
+    let schema_tokens: u64 = tools
+        .iter()
+        .copied()
+        .chain(appended.then_some(schema.as_str()))
+        .map(|tool| u64::from(weigher.framed(tool)))
+        .sum();
+
+    let transcript = body.transcript();
+    let had_state = state.is_some();
+    let mut compactor = match state {
+        Some(state) => Compactor::resume(&policy, state),
+        None => Compactor::new(&policy),
+    };
+    let history = compactor.sync(transcript);
+    if let Some(tokens) = args.last_input_tokens
+        && history != History::Foreign
+        && let Err(why) = compactor.handle_usage(tokens)
+    {
+        eprintln!("foreshorten: --last-input-tokens {tokens} is not taken: {why:?}");
+    }
+    compactor.begin(
+        transcript,
+        Turn {
+            scope: body.model().unwrap_or(""),
+            schema_tokens,
+            overflow: args.overflow,
+            reported_window: args.reported_window,
+            cache_cold: args.cache_cold,
+            can_summarize: args.summarizer != SummarizerKind::None,
+            ..Turn::default()
+        },
+    );
+    settle(&mut compactor, transcript, args.summarizer, store.as_ref());
+
+    let pieces: Vec<Piece<'_>> = compactor.view().pieces().collect();
+    let written = body.write(&pieces, edit);
+    drop(pieces);
+    let outcome = compactor.outcome().clone();
+    if had_state && outcome.attachment.dropped > 0 && state_reset.is_none() {
+        state_reset = Some(format!("{} decisions that no longer describe the history", outcome.attachment.dropped));
+    }
+    let notice = notice_of(&compactor, &outcome, &written, &body, state_reset.as_deref());
+    if history != History::Foreign {
+        let view_end = end_of_view(&written, &body);
+        let state = compactor.state_mut();
+        state.set_label(FORMAT_LABEL, &body.format().to_string());
+        state.set_label(VIEW_END_LABEL, &view_end.to_string());
+        if let Some(path) = &args.state {
+            write_atomically(path, &compactor.state().encode())?;
+        }
+    }
+    write_notice(args, &notice)?;
+    files::print(&written.bytes)?;
+    if outcome.archive_failures > 0 {
+        eprintln!(
+            "foreshorten: {} results could not be stored; they can be recalled from the transcript",
+            outcome.archive_failures
+        );
+    }
+    if let Some(floor) = outcome.cannot_fit {
+        eprintln!(
+            "foreshorten: the view is {} tokens above the usable window, and nothing more can be reduced: {} is the largest part \
+             (system {}, tools {}, pinned {}, newest {})",
+            floor.over,
+            floor.largest(),
+            floor.system,
+            floor.tools,
+            floor.pinned,
+            floor.newest
+        );
+        return Ok(ExitCode::from(4));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Reads the body in the format asked for, in that of the session, or in the one it looks like.
+fn read_body(args: &Args, input: Vec<u8>, state: Option<&CompactionState>) -> Result<Body, Failure> {
+    let bad = |error: FormatError| Failure::Input(format!("stdin: {error}"));
+    if args.format.is_some() {
+        return parse_body(input, args.format).map_err(bad);
+    }
+    let known: Option<Format> = state.and_then(|state| state.label(FORMAT_LABEL)).and_then(|name| name.parse().ok());
+    if known.is_some()
+        && let Ok(body) = parse_body(input.clone(), known)
+    {
+        return Ok(body);
+    }
+    parse_body(input, None).map_err(bad)
+}
+
+/// Bytes of the written body up to the end of its last message: what the next view can begin with.
+fn end_of_view(written: &Written, body: &Body) -> usize {
+    let Some(&start) = written.message_starts.last() else { return 0 };
+    let rest = &written.bytes[start..];
+    // The messages end where the list's closing bracket stands; what follows it is copied from the body.
+    let mut stream = serde_json::Deserializer::from_slice(rest).into_iter::<&serde_json::value::RawValue>();
+    let _ = stream.next();
+    let _ = body;
+    start + stream.byte_offset()
+}
+
+fn notice_of(
+    compactor: &Compactor<&Policy>,
+    outcome: &Outcome,
+    written: &Written,
+    body: &Body,
+    state_reset: Option<&str>,
+) -> Value {
+    let _ = body;
+    let first_message =
+        |piece: usize| written.message_of_piece.get(piece..).unwrap_or_default().iter().find_map(|&message| message);
+    let first_changed = outcome.first_changed.and_then(first_message);
+    let kept = match (outcome.first_changed, first_changed) {
+        (None, _) => compactor.state().label(VIEW_END_LABEL).and_then(|end| end.parse().ok()).unwrap_or(0),
+        (Some(_), Some(message)) => written.message_starts.get(message).copied().unwrap_or(0),
+        (Some(_), None) => 0,
+    };
+    let foreign = outcome.attachment.history == History::Foreign;
+    let notice = outcome.notice.as_ref();
+    json!({
+        "compacted": outcome.compacted,
+        "aggressive": notice.is_some_and(|notice| notice.aggressive),
+        "reasons": notice.map(|notice| notice.reasons.clone()).unwrap_or_default(),
+        "tokens_before": outcome.tokens_before,
+        "tokens_after": outcome.tokens_after,
+        "usable": outcome.budget.map(|budget| budget.usable),
+        "trigger": outcome.budget.map(|budget| budget.trigger),
+        "target": outcome.budget.map(|budget| budget.target),
+        "detail": notice.map(|notice| notice.detail.clone()).unwrap_or_default(),
+        "first_changed": first_changed,
+        "prefix_bytes_kept": if foreign { 0 } else { kept },
+        "last_resort": notice.is_some_and(|notice| notice.last_resort),
+        "history": match outcome.attachment.history {
+            History::Edited => Some("edited"),
+            History::Foreign => Some("foreign"),
+            _ => None,
+        },
+        "state_reset": state_reset,
+        "retry": outcome.retry,
+        "cannot_fit": outcome.cannot_fit.map(|floor| json!({
+            "what": floor.largest(),
+            "over": floor.over,
+            "system": floor.system,
+            "tools": floor.tools,
+            "pinned": floor.pinned,
+            "newest": floor.newest,
+            "notes": floor.notes,
+        })),
+        "repaired": json!({
+            "results_without_call": compactor.view().orphans(),
+            "calls_without_result": compactor.view().stand_ins(),
+        }),
+        "archive_failures": outcome.archive_failures,
+    })
+}
+
+fn partial_notice(window: u64, options: &PolicyOptions, state_reset: Option<&str>) -> Result<Value, Failure> {
+    use foreshorten::core::budget::Mode;
+    let budget = options.build(Some(window), "", true, false)?.budget(window, Mode::Proactive);
+    Ok(json!({
+        "compacted": false, "aggressive": false, "reasons": [], "tokens_before": 0, "tokens_after": 0,
+        "usable": budget.usable, "trigger": budget.trigger, "target": budget.target, "detail": [],
+        "first_changed": null, "prefix_bytes_kept": 0, "last_resort": false, "history": "partial",
+        "state_reset": state_reset, "retry": null, "cannot_fit": null,
+        "repaired": {"results_without_call": 0, "calls_without_result": 0}, "archive_failures": 0,
+    }))
+}
+
+fn write_notice(args: &Args, notice: &Value) -> Result<(), Failure> {
+    if let Some(path) = &args.notice {
+        write_atomically(path, format!("{notice}\n").as_bytes())?;
+    }
+    Ok(())
+}
