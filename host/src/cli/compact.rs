@@ -110,7 +110,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     };
     let history = compactor.sync(transcript);
     if let Some(tokens) = args.last_input_tokens
-        && history != History::Foreign
+        && !matches!(history, History::Foreign | History::Beginning)
         && let Err(why) = compactor.handle_usage(tokens)
     {
         eprintln!("foreshorten: --last-input-tokens {tokens} is not taken: {why:?}");
@@ -137,7 +137,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         state_reset = Some(format!("{} decisions that no longer describe the history", outcome.attachment.dropped));
     }
     let notice = notice_of(&compactor, &outcome, &written, &body, state_reset.as_deref());
-    if history != History::Foreign {
+    if !matches!(history, History::Foreign | History::Beginning) {
         let view_end = end_of_view(&written, &body);
         let state = compactor.state_mut();
         state.set_label(FORMAT_LABEL, &body.format().to_string());
@@ -228,7 +228,7 @@ fn notice_of(
         "prefix_bytes_kept": if foreign { 0 } else { kept },
         "last_resort": notice.is_some_and(|notice| notice.last_resort),
         "history": match outcome.attachment.history {
-            History::Edited => Some("edited"),
+            History::Edited | History::Beginning => Some("edited"),
             History::Foreign => Some("foreign"),
             _ => None,
         },
