@@ -1,5 +1,7 @@
 //! The example in the description of the state format is a state, byte for byte.
 
+#![allow(clippy::unwrap_used, reason = "what this reads is part of the repository")]
+
 use foreshorten_core::{
     digest::Digest,
     state::{CompactionState, FORMAT_VERSION, StateError},

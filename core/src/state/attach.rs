@@ -23,6 +23,9 @@ pub enum History {
     Edited,
     /// Another conversation: the state does not apply and is left alone.
     Foreign,
+    /// The beginning of the known record and nothing else, as title requests and regenerated answers send it. The
+    /// decisions that apply are applied; the state is left alone.
+    Beginning,
 }
 
 /// What attaching found.
@@ -48,6 +51,7 @@ impl CompactionState {
         if !grown && !self.recognises(columns) {
             return Attachment { history: History::Foreign, ..Attachment::default() };
         }
+        let beginning = !grown && self.is_beginning(columns);
         let mut found = Attachment { history: History::Grown, ..Attachment::default() };
         self.place_again(columns, &mut found);
         self.check_bodies(transcript, &mut found);
@@ -61,8 +65,20 @@ impl CompactionState {
             found.history = History::Edited;
             self.epoch += 1;
         }
+        if beginning {
+            found.history = History::Beginning;
+        }
         self.note_seen(columns);
         found
+    }
+
+    /// Whether a record is known to be the first part of the known one, with nothing new in it.
+    fn is_beginning(&self, columns: &Columns) -> bool {
+        let body = (0..columns.len()).filter(|&index| columns.kind(index) != EntryKind::System).count();
+        let Some(last) = columns.len().checked_sub(1) else { return false };
+        body.is_power_of_two()
+            && (body as u32) < self.anchors.body
+            && self.anchors.steps.get(body.trailing_zeros() as usize) == Some(&columns.chain(last))
     }
 
     /// Whether a record that is not a continuation is the same conversation, edited: it begins with the same

@@ -134,6 +134,12 @@ impl<'p, T: Transcript> Session<'p, T> {
         self.turn.can_summarize = !matches!(answers, Answers::NoSummarizer);
     }
 
+    /// The policy.
+    #[must_use]
+    pub const fn policy(&self) -> &'p Policy {
+        self.policy
+    }
+
     /// The view of the last turn, piece by piece, as [`materialize`] writes it.
     #[must_use]
     pub fn view(&self) -> &[String] {
@@ -268,7 +274,7 @@ impl<'p, T: Transcript> Session<'p, T> {
         }
         // I3
         let levels: Vec<Level> = (0..columns.len()).map(|entry| compactor.ledger().level(columns, entry)).collect();
-        if state.epoch() == self.epoch && history != History::Foreign {
+        if state.epoch() == self.epoch && !matches!(history, History::Foreign | History::Beginning) {
             for (entry, (was, is)) in self.levels.iter().zip(&levels).enumerate() {
                 // A pin kept beside a note is shown again when a wider note keeps it; it was never reduced.
                 assert!(is >= was, "I3 monotonic: entry {entry} fell from {was:?} to {is:?}");
@@ -351,7 +357,7 @@ impl<'p, T: Transcript> Session<'p, T> {
             assert_eq!(&resumed, state, "I11: decode(encode(state)) = state");
             let mut again = Compactor::resume(self.policy, resumed);
             let found = again.sync(&self.transcript);
-            if history != History::Foreign {
+            if !matches!(history, History::Foreign | History::Beginning) {
                 assert!(
                     matches!(found, History::Grown | History::New),
                     "I11: the same record is {found:?} to its own state"
