@@ -1,4 +1,7 @@
-//! Plays the golden sessions and prints the digest; `--each` also prints every session under every setup.
+//! Plays the golden sessions and prints the digest. `--each` also prints every session under every setup; `--memory`
+//! prints what entries cost instead.
+
+mod memory;
 
 use std::{alloc::System, process::ExitCode};
 
@@ -8,7 +11,12 @@ use foreshorten_golden::{DIGEST, Played, heap::Counting, hex, run};
 static HEAP: Counting<System> = Counting::new(System);
 
 fn main() -> ExitCode {
-    let each = std::env::args().skip(1).any(|argument| argument == "--each");
+    let option = std::env::args().nth(1).unwrap_or_default();
+    if option == "--memory" {
+        memory::print(&HEAP);
+        return ExitCode::SUCCESS;
+    }
+    let each = option == "--each";
     let report = |played: &Played| {
         if each {
             let Played { session, setup, digest, tally } = played;
