@@ -29,6 +29,7 @@ use super::{failure::Failure, files, prefix::Stretches};
 /// for byte; the recall tool's schema is appended to `tools`. Called once per turn of a growing session with the same
 /// --state, decisions stick and the prefix stays byte-stable.
 #[derive(Debug, clap::Args)]
+#[command(allow_negative_numbers = true)]
 pub(crate) struct Args {
     /// Format of the body: openai-chat, openai-responses or anthropic-messages. Default: recognised, and kept in the state.
     #[arg(long, value_name = "F")]

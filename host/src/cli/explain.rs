@@ -11,6 +11,7 @@ use super::{failure::Failure, files};
 ///
 /// Classes: overflow, prompt_plus_output, output_cap, rate, tier, bytes, chars, other, none. Only the error channel may be passed: text of the conversation can quote such errors.
 #[derive(Debug, clap::Args)]
+#[command(allow_negative_numbers = true)]
 pub(crate) struct Args {
     /// HTTP status of the response.
     #[arg(long, value_name = "N")]

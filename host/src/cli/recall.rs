@@ -22,6 +22,7 @@ use super::{failure::Failure, files};
 /// REF is what stands in a marker, preview or note. The text parts of an entry are joined by a line feed; a note
 /// yields its entries as JSON lines in the format of the transcript.
 #[derive(Debug, clap::Args)]
+#[command(allow_negative_numbers = true)]
 pub(crate) struct Args {
     /// The reference.
     #[arg(value_name = "REF", required_unless_present = "search", conflicts_with = "search")]
