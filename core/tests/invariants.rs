@@ -1,7 +1,9 @@
 //! Every invariant, over generated sessions with all pathologies, turn by turn.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 use foreshorten_core::{PipelineStage, Policy, PolicyConfig, config, plan, transcript::OwnedTranscript};
-use foreshorten_testkit::{Answers, Script, Session, entries};
+use foreshorten_testkit::{Answers, Script, Session, cases, entries};
 use proptest::prelude::*;
 
 fn policy(which: u8) -> Policy {
@@ -19,7 +21,7 @@ fn policy(which: u8) -> Policy {
         ],
         _ => vec![PipelineStage::Summarize(plan::SummarizeHistory::default())],
     };
-    PolicyConfig { stages, archive: which % 8 > 3, ..PolicyConfig::default() }.build().unwrap()
+    cases::built(PolicyConfig { stages, archive: which % 8 > 3, ..PolicyConfig::default() })
 }
 
 const ANSWERS: [Answers; 5] =

@@ -1,5 +1,7 @@
 //! States that meet each other, other records, and hostile bytes.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 use foreshorten_core::{
     CompactionState, Compactor, Policy, PolicyConfig, config,
     digest::Digest,
@@ -186,8 +188,8 @@ fn meet(state: CompactionState, record: &OwnedTranscript) -> Result<(), TestCase
     let policy = Policy::default();
     let mut compactor = Compactor::resume(&policy, state.clone());
     let history = compactor.sync(record);
-    if history == History::Foreign {
-        prop_assert_eq!(compactor.state(), &state.sane(), "a foreign record changed the state");
+    if matches!(history, History::Foreign | History::Beginning) {
+        prop_assert_eq!(compactor.state(), &state.sane(), "a record that is not the session's changed the state");
         return Ok(());
     }
     compactor.begin(record, foreshorten_core::Turn { window: Some(8_000), ..Default::default() });
@@ -222,4 +224,31 @@ fn people_can_read_a_state() {
     let text = serde_json::to_string(&state).unwrap();
     assert!(text.contains("endpoint/model") && text.contains("32768"), "{text}");
     assert_eq!(serde_json::from_str::<CompactionState>(&text).unwrap(), state);
+}
+
+#[test]
+fn the_beginning_of_a_session_alone_does_not_undo_it() {
+    let policy = Policy::default();
+    let mut session = Session::new(&policy, OwnedTranscript::default(), 6_000, Answers::Extractive);
+    for turn in 0..30 {
+        let id = format!("c{turn}");
+        session.step([
+            Entry::user(format!("question {turn}")),
+            Entry::tool_call(id.clone(), "read", format!("{{\"n\":{turn}}}")),
+            Entry::tool_result(id, "x ".repeat(900)),
+        ]);
+    }
+    let state = session.compactor.state().clone();
+    assert!(!state.notes().is_empty());
+    // A request for a title: the first message once more, nothing else.
+    let first = OwnedTranscript::from(session.transcript.entries()[..1].to_vec());
+    let mut side = Compactor::resume(&policy, state.clone());
+    assert_eq!(side.sync(&first), History::Beginning);
+    assert_eq!(side.view().len(), 1);
+    assert_eq!(side.state(), &state, "the session's state is left alone");
+    // Rewound for good: the conversation goes on from there.
+    let mut again = session.transcript.entries()[..1].to_vec();
+    again.push(Entry::assistant("another answer"));
+    side.sync(&OwnedTranscript::from(again));
+    assert!(side.state().notes().is_empty());
 }

@@ -197,7 +197,7 @@ pub fn replay(conversation: &Conversation, setting: Setting<'_>, progress: &mut 
         progress(turn + 1);
     }
     for (row, totals) in report.baselines.iter_mut().zip(baselines.totals()) {
-        row.totals = totals.clone();
+        row.totals = *totals;
     }
     if let Some(last) = report.turns.last() {
         report.levels.push(levels(last.turn, &compactor));
@@ -282,7 +282,7 @@ fn entry_bytes(transcript: &impl Transcript, entry: usize) -> u64 {
 fn answer_tokens(conversation: &Conversation, policy: &Policy, turn: usize) -> u64 {
     let transcript = &conversation.transcript;
     let from = conversation.calls[turn];
-    let to = conversation.calls.get(turn + 1).copied().unwrap_or(transcript.len());
+    let to = conversation.calls.get(turn + 1).copied().unwrap_or_else(|| transcript.len());
     let weigher = &policy.config().weigher;
     (from..to)
         .take_while(|&entry| transcript.entry(entry).kind.is_assistant_side())

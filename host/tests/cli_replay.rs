@@ -104,7 +104,7 @@ fn the_json_has_the_documented_fields_and_they_agree() {
         for baseline in baselines {
             let costs = baseline["cumulative_microdollars"].as_array().unwrap();
             assert_eq!(costs.len(), 129);
-            assert!(costs.is_sorted_by_key(|cost| number(cost)));
+            assert!(costs.is_sorted_by_key(number));
         }
     }
 }

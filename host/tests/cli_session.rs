@@ -167,7 +167,7 @@ fn a_read_only_folder_keeps_its_old_state() {
     std::fs::create_dir(&folder).unwrap();
     std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o500)).unwrap();
     if std::fs::write(folder.join("probe"), b"").is_ok() {
-        eprintln!("SKIPPED: this user may write into read-only folders");
+        common::skip("this user may write into read-only folders");
         return;
     }
     let state = folder.join("state");

@@ -1,6 +1,8 @@
 //! Every invariant, over every session in `testdata/` and `../shared/transcripts/`, turn by turn to the end, at six
 //! windows, with and without a summarizer.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 use std::path::{Path, PathBuf};
 
 use foreshorten::formats::{Conversation, read_session};

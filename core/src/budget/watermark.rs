@@ -40,7 +40,7 @@ impl Watermark {
             return (digits && value > 0).then_some(Self::Tokens(value));
         };
         let points = found?;
-        (1..=10_000).contains(&points).then(|| Self::BasisPoints(points as u16))
+        (1..=10_000).contains(&points).then_some(Self::BasisPoints(points as u16))
     }
 
     /// Whether the value is one that means something.

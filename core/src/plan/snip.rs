@@ -42,7 +42,7 @@ impl Stage for MiddleSnip {
             return;
         }
         let cut = visible.len() - recent;
-        let to = visible.get(cut).map_or(ctx.tail_start(), |&entry| columns.group(entry));
+        let to = visible.get(cut).map_or_else(|| ctx.tail_start(), |&entry| columns.group(entry));
         // The initial entries are those of the record: a note that stands after them is extended, not moved.
         let mut from = 0;
         while from < to && columns.group_start(from) < self.keep_initial_entries as usize {

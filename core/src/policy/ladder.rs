@@ -20,11 +20,12 @@ use crate::{
 /// A rung that did something: its reason code, raw tokens freed, and whether it reached into the tail.
 pub(super) type Rung = (&'static str, u64, bool);
 
-/// Climbs until the view is within `limit`; notes are laid down to `target`, so that the next turn does not need another.
-pub(super) fn climb(desk: &mut PassDesk<'_>, target: u64, limit: u64) -> Vec<Rung> {
+/// Climbs until the view is within `limit`. Notes are laid from `enough` on, and down to `target`, so that the next
+/// turn does not need another.
+pub(super) fn climb(desk: &mut PassDesk<'_>, target: u64, enough: u64, limit: u64) -> Vec<Rung> {
     let mut rungs = Vec::new();
     let mut rung = |desk: &mut PassDesk<'_>, name, last_resort, step: &mut dyn FnMut(&mut PassDesk<'_>)| {
-        if desk.view_tokens() > limit {
+        if desk.view_tokens() > if last_resort { limit } else { enough } {
             let before = desk.ledger.view_raw();
             step(desk);
             let freed = before.saturating_sub(desk.ledger.view_raw());
@@ -34,13 +35,7 @@ pub(super) fn climb(desk: &mut PassDesk<'_>, target: u64, limit: u64) -> Vec<Run
         }
     };
     rung(desk, "spared_results", false, &mut |desk| reduce_spared(desk, target));
-    rung(desk, "middle_snip", false, &mut |desk| {
-        snip(desk, Some(target));
-        // How far to go was reckoned by the ratio; where the calibrated total bends, all that is open goes.
-        if desk.view_tokens() > limit {
-            snip(desk, None);
-        }
-    });
+    rung(desk, "middle_snip", false, &mut |desk| snip_down(desk, target, enough));
     rung(desk, "last_resort_tail", true, &mut |desk| shrink_tail(desk, limit));
     rung(desk, "last_resort_newest", true, &mut |desk| cut_newest(desk, limit));
     rung(desk, "last_resort_notes", true, &mut |desk| shorten_notes(desk, limit));
@@ -84,8 +79,18 @@ fn reduce_spared(desk: &mut PassDesk<'_>, goal: u64) {
 const LARGE: u32 = 500;
 const PREVIEW: u32 = 400;
 
-/// Covers the oldest open groups before the tail by a note, as far as `goal` needs; without a goal all of them.
-fn snip(desk: &mut PassDesk<'_>, goal: Option<u64>) {
+/// Covers more and more until the view holds `enough`: what a note frees is an estimate, and calibrated totals shrink
+/// by less than the ratio says once they are below what the provider counted.
+fn snip_down(desk: &mut PassDesk<'_>, goal: u64, enough: u64) {
+    let mut before = u64::MAX;
+    while desk.view_tokens() > enough && desk.ledger.view_raw() < before {
+        before = desk.ledger.view_raw();
+        snip(desk, goal);
+    }
+}
+
+/// Covers the oldest open groups before the tail by a note, as far as `goal` needs.
+fn snip(desk: &mut PassDesk<'_>, goal: u64) {
     let columns = desk.guard.columns;
     let (body, tail) = (body_start(columns), desk.guard.tail_start);
     let mut group = desk.next_open_group(body);
@@ -102,9 +107,7 @@ fn snip(desk: &mut PassDesk<'_>, goal: Option<u64>) {
         .find(|note| note.to as usize == start && note.kind == NoteKind::Snip && !note.shortest);
     let from = joins.map_or(group, |note| columns.group(note.from as usize));
     // The note itself costs something: a hundred tokens cover the longest one.
-    let needed = goal.map_or(u64::MAX, |goal| {
-        desk.ledger.state().calibration().raw_for(desk.view_tokens().saturating_sub(goal)) + 100
-    });
+    let needed = desk.ledger.state().calibration().raw_for(desk.view_tokens().saturating_sub(goal)) + 100;
     let mut covered = 0u64;
     let mut end = group;
     while group < tail && covered < needed {
@@ -127,9 +130,7 @@ fn shrink_tail(desk: &mut PassDesk<'_>, limit: u64) {
         let group = desk.guard.tail_start;
         desk.guard.tail_start += 1;
         clear_results(desk, group, limit);
-        if desk.view_tokens() > limit {
-            snip(desk, None);
-        }
+        snip_down(desk, limit, limit);
     }
 }
 

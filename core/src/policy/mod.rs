@@ -103,7 +103,6 @@ pub struct Outcome {
     pub refused: u32,
     /// Raw tokens of the view at which a pass gained too little.
     pub(crate) stalled: Option<u64>,
-    pub(crate) min_gain_percent: u8,
 }
 
 /// A second try after an overflow makes sense below this share of the rejected view, in per cent: what is
@@ -209,11 +208,16 @@ impl<P: Borrow<Policy>> Compactor<P> {
             }
             state.calibration.use_estimator(weigher.bytes.id());
             let known = state.anchors.len as usize;
+            let as_stored = state.clone();
             self.attachment = state.attach(transcript, &self.columns);
-            if self.attachment.history == History::Foreign {
-                self.aside = Some(state);
-                state = CompactionState::new();
-                state.note_seen(&self.columns);
+            match self.attachment.history {
+                History::Foreign => {
+                    self.aside = Some(as_stored);
+                    state = CompactionState::new();
+                    state.note_seen(&self.columns);
+                }
+                History::Beginning => self.aside = Some(as_stored),
+                _ => {}
             }
             let guard = guard(policy, transcript, &self.columns);
             self.ledger = Ledger::new(state, &guard);
@@ -228,7 +232,13 @@ impl<P: Borrow<Policy>> Compactor<P> {
             }
             return self.attachment.history;
         }
-        self.attachment = Attachment { history: History::Grown, ..Attachment::default() };
+        if self.attachment.history == History::Beginning && transcript.len() > self.columns.len() {
+            // It goes on from there: the record was rewound for good.
+            self.aside = None;
+        }
+        if self.attachment.history != History::Beginning || self.aside.is_none() {
+            self.attachment = Attachment { history: History::Grown, ..Attachment::default() };
+        }
         let mut changed: Option<usize> = None;
         for index in self.columns.len()..transcript.len() {
             let weight = weigher.entry(transcript, index);
@@ -284,7 +294,6 @@ impl<P: Borrow<Policy>> Compactor<P> {
             tokens_after: tokens,
             first_changed: self.changed.take(),
             attachment: self.attachment,
-            min_gain_percent: self.policy.borrow().config().min_gain_percent,
             ..Outcome::default()
         };
         self.pass = Pass::due(
@@ -417,11 +426,13 @@ impl<P: Borrow<Policy>> Compactor<P> {
     }
 
     fn commit(&mut self, transcript: &dyn Transcript, pass: Pass) {
-        let guard = guard(self.policy.borrow(), transcript, &self.columns);
-        let Some(done) = pass.conclude(&self.ledger, &mut self.outcome) else { return };
+        let policy = self.policy.borrow();
+        let guard = guard(policy, transcript, &self.columns);
+        let Some(done) = pass.conclude(policy, &self.ledger, &mut self.outcome) else { return };
         let from = first_difference(self.ledger.state(), done.ledger.state(), &self.columns);
         let raw_before = self.ledger.view_raw();
         self.ledger = done.ledger;
+        self.ledger.state.make_room();
         let mut notice = done.notice;
         if let Some(group) = from {
             let piece = self.cache.rebuild_from(&self.ledger, &guard, group);

@@ -23,6 +23,9 @@ pub enum History {
     Edited,
     /// Another conversation: the state does not apply and is left alone.
     Foreign,
+    /// The beginning of the known record and nothing else, as title requests and regenerated answers send it. The
+    /// decisions that apply are applied; the state is left alone.
+    Beginning,
 }
 
 /// What attaching found.
@@ -48,11 +51,13 @@ impl CompactionState {
         if !grown && !self.recognises(columns) {
             return Attachment { history: History::Foreign, ..Attachment::default() };
         }
+        let beginning = !grown && self.is_beginning(columns);
         let mut found = Attachment { history: History::Grown, ..Attachment::default() };
         self.place_again(columns, &mut found);
-        self.check_bodies(transcript, columns, &mut found);
+        self.check_bodies(transcript, &mut found);
         if !grown {
             found.history = History::Edited;
+            self.uncover_newest(columns, &mut found);
             self.forget_seen();
             self.last_view = super::LastView::default();
         }
@@ -60,8 +65,20 @@ impl CompactionState {
             found.history = History::Edited;
             self.epoch += 1;
         }
+        if beginning {
+            found.history = History::Beginning;
+        }
         self.note_seen(columns);
         found
+    }
+
+    /// Whether a record is known to be the first part of the known one, with nothing new in it.
+    fn is_beginning(&self, columns: &Columns) -> bool {
+        let body = (0..columns.len()).filter(|&index| columns.kind(index) != EntryKind::System).count();
+        let Some(last) = columns.len().checked_sub(1) else { return false };
+        body.is_power_of_two()
+            && (body as u32) < self.anchors.body
+            && self.anchors.steps.get(body.trailing_zeros() as usize) == Some(&columns.chain(last))
     }
 
     /// Whether a record that is not a continuation is the same conversation, edited: it begins with the same
@@ -137,8 +154,20 @@ impl CompactionState {
         found.dropped += total.saturating_sub(self.records.len() + self.notes.len());
     }
 
+    /// A record that was rewound may end under a note. What is newest now is shown whole: the newest user message
+    /// and the newest group.
+    fn uncover_newest(&mut self, columns: &Columns, found: &mut Attachment) {
+        let newest_user = Some(columns.newest_user() as usize).filter(|&entry| entry < columns.len());
+        let groups = [newest_user.map(|entry| columns.group(entry)), columns.groups().checked_sub(1)];
+        let total = self.notes.len();
+        for start in groups.into_iter().flatten().map(|group| columns.group_start(group)) {
+            self.notes.retain(|note| !note.covers(start) || note.keeps(start));
+        }
+        found.dropped += total - self.notes.len();
+    }
+
     /// Looks whether previews can still be cut from the record.
-    fn check_bodies(&mut self, transcript: &dyn Transcript, columns: &Columns, found: &mut Attachment) {
+    fn check_bodies(&mut self, transcript: &dyn Transcript, found: &mut Attachment) {
         let mut dropped = 0;
         let mut changed = 0;
         self.records.retain_mut(|record| {
@@ -175,7 +204,6 @@ impl CompactionState {
                 _ => true,
             }
         });
-        let _ = columns;
         found.dropped += dropped;
         found.changed_bodies = changed;
     }

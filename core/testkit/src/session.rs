@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 
 use foreshorten_core::{
-    CompactionState, Compactor, Effect, Finish, Policy, Step, SummaryFailure, SummaryReply, Turn,
+    CompactionState, Compactor, Effect, Finish, Outcome, Policy, Step, SummaryFailure, SummaryReply, SummaryRequest,
+    Turn,
     plan::Level,
-    recall::{self, Found},
+    recall::{self, Found, RecallError},
     render::RenderCache,
     state::History,
     transcript::{Entry, EntryKind, EntryRef, OwnedTranscript, PartRef, Transcript, text_of},
@@ -36,7 +37,7 @@ impl<T: Transcript> Transcript for Growing<'_, T> {
 }
 
 /// How the world answers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub enum Answers {
     /// No summarizer at all.
     NoSummarizer,
@@ -48,7 +49,12 @@ pub enum Answers {
     Overflowing,
     /// It lies: empty, cut, headings only, far too long, by turns.
     Lying,
+    /// What this function says.
+    By(Summarizer),
 }
+
+/// A summarizer that keeps nothing between calls.
+pub type Summarizer = fn(&SummaryRequest) -> Result<SummaryReply, SummaryFailure>;
 
 /// A transcript, its compactor, and what the last turn looked like.
 #[derive(Debug)]
@@ -68,6 +74,8 @@ pub struct Session<'p, T: Transcript = OwnedTranscript> {
     pub passes: usize,
     /// Summarizer calls so far.
     pub calls: usize,
+    /// What was asked of the summarizer so far.
+    pub requests: Vec<SummaryRequest>,
     lies: usize,
     turns: usize,
     /// Calm turns on which the costly checks (recall, resume) run: every n-th. All turns with a pass are checked in full.
@@ -105,7 +113,7 @@ impl<'p, T: Transcript> Session<'p, T> {
             turn: Turn {
                 window: Some(window),
                 scope: "test/model",
-                can_summarize: answers != Answers::NoSummarizer,
+                can_summarize: !matches!(answers, Answers::NoSummarizer),
                 ..Turn::default()
             },
             levels: Vec::new(),
@@ -113,10 +121,68 @@ impl<'p, T: Transcript> Session<'p, T> {
             view: Vec::new(),
             passes: 0,
             calls: 0,
+            requests: Vec::new(),
             lies: 0,
             turns: 0,
             stride: 1,
         }
+    }
+
+    /// Another summarizer from here on.
+    pub fn answer(&mut self, answers: Answers) {
+        self.answers = answers;
+        self.turn.can_summarize = !matches!(answers, Answers::NoSummarizer);
+    }
+
+    /// The policy.
+    #[must_use]
+    pub const fn policy(&self) -> &'p Policy {
+        self.policy
+    }
+
+    /// The view of the last turn, piece by piece, as [`materialize`] writes it.
+    #[must_use]
+    pub fn view(&self) -> &[String] {
+        &self.view
+    }
+
+    /// What the last turn came to.
+    #[must_use]
+    pub fn outcome(&self) -> &Outcome {
+        self.compactor.outcome()
+    }
+
+    /// The state.
+    #[must_use]
+    pub fn state(&self) -> &CompactionState {
+        self.compactor.state()
+    }
+
+    /// Level of an entry.
+    #[must_use]
+    pub fn level(&self, entry: usize) -> Level {
+        self.compactor.ledger().level(self.compactor.columns(), entry)
+    }
+
+    /// Whether the view shows an entry as it stands in the record.
+    #[must_use]
+    pub fn is_verbatim(&self, entry: usize) -> bool {
+        self.compactor.view().pieces().any(|piece| piece == Piece::Entry { entry })
+    }
+
+    /// The texts of the notes in the view.
+    #[must_use]
+    pub fn notes(&self) -> Vec<&str> {
+        let pieces = self.compactor.view().pieces();
+        pieces.filter_map(|piece| if let Piece::Note { text } = piece { Some(text) } else { None }).collect()
+    }
+
+    /// What a reference brings back.
+    ///
+    /// # Errors
+    /// As [`recall::resolve`].
+    pub fn recall(&self, reference: &str) -> Result<Found, RecallError> {
+        recall::resolve(reference, &self.transcript, self.compactor.columns(), self.compactor.ledger())
     }
 
     /// Stops, stores the state and resumes from its bytes.
@@ -148,7 +214,9 @@ impl<'p, T: Transcript> Session<'p, T> {
                     effects += 1;
                     self.calls += 1;
                     assert!(effects <= 32, "I9: summarizer calls without end");
+                    self.requests.push(request.clone());
                     let reply = match self.answers {
+                        Answers::By(summarizer) => summarizer(&request),
                         Answers::NoSummarizer => panic!("a summary is asked for without a summarizer"),
                         Answers::Failing => Err(SummaryFailure::Failed),
                         Answers::Overflowing => Err(SummaryFailure::Overflow),
@@ -171,7 +239,7 @@ impl<'p, T: Transcript> Session<'p, T> {
                                 3 => "## Session intent\nx\n".repeat(20_000),
                                 _ => request.text.clone(),
                             };
-                            let finish = if self.lies % 7 == 0 { Finish::Cut } else { Finish::Complete };
+                            let finish = if self.lies.is_multiple_of(7) { Finish::Cut } else { Finish::Complete };
                             Ok(SummaryReply { text, finish })
                         }
                     };
@@ -206,7 +274,7 @@ impl<'p, T: Transcript> Session<'p, T> {
         }
         // I3
         let levels: Vec<Level> = (0..columns.len()).map(|entry| compactor.ledger().level(columns, entry)).collect();
-        if state.epoch() == self.epoch && history != History::Foreign {
+        if state.epoch() == self.epoch && !matches!(history, History::Foreign | History::Beginning) {
             for (entry, (was, is)) in self.levels.iter().zip(&levels).enumerate() {
                 // A pin kept beside a note is shown again when a wider note keeps it; it was never reduced.
                 assert!(is >= was, "I3 monotonic: entry {entry} fell from {was:?} to {is:?}");
@@ -278,7 +346,7 @@ impl<'p, T: Transcript> Session<'p, T> {
             }
         }
         self.turns += 1;
-        let thorough = outcome.compacted || self.turns % self.stride.max(1) == 0;
+        let thorough = outcome.compacted || self.turns.is_multiple_of(self.stride.max(1));
         // I10
         if thorough {
             self.check_recall();
@@ -289,7 +357,7 @@ impl<'p, T: Transcript> Session<'p, T> {
             assert_eq!(&resumed, state, "I11: decode(encode(state)) = state");
             let mut again = Compactor::resume(self.policy, resumed);
             let found = again.sync(&self.transcript);
-            if history != History::Foreign {
+            if !matches!(history, History::Foreign | History::Beginning) {
                 assert!(
                     matches!(found, History::Grown | History::New),
                     "I11: the same record is {found:?} to its own state"

@@ -74,7 +74,7 @@ fn item(draft: &mut Draft, line: Json<'_>, item: Json<'_>) {
 
 /// Events echo the items for the screen; only the count of tokens is news.
 fn event(draft: &mut Draft, payload: Json<'_>) {
-    let kind = payload.get("type").and_then(Json::string).unwrap_or("event".into());
+    let kind = payload.get("type").and_then(Json::string).unwrap_or_else(|| "event".into());
     if kind == "token_count" {
         // It comes after the answer it counts, so it belongs to the newest one.
         let entry = draft.b.len().saturating_sub(1);

@@ -1,0 +1,213 @@
+//! The one door for notes: drafting, judging and putting them in place.
+
+use alloc::{string::String, vec::Vec};
+
+use super::{
+    Note, NoteKind, Place, SummaryState,
+    attach::before,
+    ledger::{Guard, Ledger, MIN_SAVING},
+};
+use crate::{
+    marker::{self, Counts, MarkerStyle},
+    plan::Refusal,
+    text,
+    transcript::{Chain, EntryKind},
+};
+
+impl Ledger {
+    /// Drafts a note over the groups `from..to`; pinned groups among them stay beside it.
+    ///
+    /// # Errors
+    /// Why no note may stand there.
+    pub fn draft_note(
+        &self,
+        guard: &Guard<'_>,
+        from: usize,
+        to: usize,
+        summary: Option<&str>,
+    ) -> Result<Note, Refusal> {
+        let columns = guard.columns;
+        if from >= to || to > columns.groups() {
+            return Err(Refusal::OutOfRange);
+        }
+        if to > guard.tail_start {
+            return Err(Refusal::Tail);
+        }
+        // A note that begins here already is carried on from where it ends, so that covering more costs what is new.
+        let first = columns.group_start(from);
+        let end_of = |note: &Note| self.next_open_after(columns, note);
+        let held = self.state.notes.iter().find(|note| note.from as usize == first && end_of(note) <= to);
+        let mut counts = held.map_or_else(Counts::default, |note| note.counts);
+        let mut span = Chain(held.map_or(0, |note| note.span));
+        let mut kept = Vec::new();
+        let is_pinned = |group: usize| columns.members(group).any(|entry| self.is_pinned(columns, entry));
+        for place in held.into_iter().flat_map(|note| &note.kept) {
+            let group = columns.group(place.index as usize);
+            if is_pinned(group) {
+                kept.push(*place);
+            } else {
+                columns.members(group).for_each(|entry| count(&mut counts, columns.kind(entry)));
+            }
+        }
+        for group in held.map_or(from, end_of)..to {
+            let pinned = is_pinned(group);
+            if pinned {
+                kept.push(Place::of(columns, columns.group_start(group)));
+            }
+            for entry in columns.members(group) {
+                if columns.is_pending(entry) {
+                    return Err(Refusal::Pending);
+                }
+                if columns.kind(entry) != EntryKind::System {
+                    span = span.then(columns.identity(entry));
+                }
+                if !pinned {
+                    count(&mut counts, columns.kind(entry));
+                }
+            }
+        }
+        let (start, end) = (columns.group_start(from), columns.group_start(to));
+        Ok(Note {
+            from: u32::try_from(start).unwrap_or(u32::MAX),
+            to: u32::try_from(end).unwrap_or(u32::MAX),
+            revision: 0,
+            kind: if summary.is_some() { NoteKind::Summary } else { NoteKind::Snip },
+            before: before(columns, start),
+            after: before(columns, end),
+            span: span.0,
+            counts,
+            shortest: false,
+            summary: SummaryState { text: summary.unwrap_or_default().into() },
+            kept,
+        })
+    }
+
+    /// What a note would change: raw tokens of the view with it in place.
+    ///
+    /// # Errors
+    /// The view would not get smaller, or coverage would shrink.
+    pub fn judge_note(&self, guard: &Guard<'_>, note: &Note) -> Result<u64, Refusal> {
+        let columns = guard.columns;
+        let mut raw = self.view_raw;
+        for (held, cost) in self.state.notes.iter().zip(&self.note_costs) {
+            let overlaps = note.from < held.to && held.from < note.to;
+            if note.contains(held) {
+                raw = raw.saturating_sub(*cost);
+            } else if overlaps {
+                return Err(Refusal::Covered);
+            }
+        }
+        // Only what is shown now can go: open groups, and what the notes in the way keep beside them.
+        let first = columns.group(note.from as usize);
+        let end = self.next_open_after(columns, note);
+        let goes = |group: usize| !note.keeps(columns.group_start(group));
+        let mut group = self.next_open_group(columns, first);
+        while group < end {
+            if goes(group) {
+                raw = raw.saturating_sub(self.group_weight(guard, group));
+            }
+            group = self.next_open_group(columns, group + 1);
+        }
+        for held in self.state.notes.iter().filter(|held| note.contains(held)) {
+            for place in &held.kept {
+                let group = columns.group(place.index as usize);
+                if goes(group) && self.is_shown(columns, group) {
+                    raw = raw.saturating_sub(self.group_weight(guard, group));
+                }
+            }
+        }
+        for place in &note.kept {
+            let group = columns.group(place.index as usize);
+            if !self.is_shown(columns, group) {
+                raw += self.group_weight(guard, group);
+            }
+        }
+        raw += note_cost(note, guard);
+        if raw + MIN_SAVING <= self.view_raw { Ok(raw) } else { Err(Refusal::NotSmaller) }
+    }
+
+    /// Puts a note in place; notes it contains and records under it go. Answers the raw tokens saved.
+    pub(crate) fn accept_note(&mut self, guard: &Guard<'_>, note: Note) -> Result<u64, Refusal> {
+        let raw = self.judge_note(guard, &note)?;
+        let saved = self.view_raw - raw;
+        let mut at = 0;
+        while at < self.state.notes.len() {
+            if note.contains(&self.state.notes[at]) {
+                self.state.notes.remove(at);
+                self.note_costs.remove(at);
+            } else {
+                at += 1;
+            }
+        }
+        let at = self.state.notes.partition_point(|held| (held.from, held.to) < (note.from, note.to));
+        self.note_costs.insert(at, note_cost(&note, guard));
+        self.state.notes.insert(at, note);
+        self.view_raw = raw;
+        // Records under a note are not needed any more; those of kept groups are.
+        let columns = guard.columns;
+        let mut records = core::mem::take(&mut self.state.records);
+        let mut costs = core::mem::take(&mut self.costs).into_iter();
+        let mut left = Vec::with_capacity(costs.len());
+        records.retain(|record| {
+            let cost = costs.next().unwrap_or_default();
+            let shown = self.is_shown(columns, columns.group(record.place.index as usize));
+            if shown {
+                left.push(cost);
+            }
+            shown
+        });
+        self.state.records = records;
+        self.costs = left;
+        Ok(saved)
+    }
+
+    /// Shortens a note (the last rung of the ladder). Answers the raw tokens saved.
+    pub(crate) fn shorten_note(&mut self, guard: &Guard<'_>, at: usize, summary_bytes: usize) -> u64 {
+        let note = &self.state.notes[at];
+        let mut shorter = note.clone();
+        shorter.revision = note.revision.saturating_add(1);
+        if summary_bytes == 0 {
+            shorter.shortest = true;
+            shorter.summary.text.clear();
+        } else {
+            let cut = text::head(&note.summary.text, summary_bytes).len();
+            shorter.summary.text.truncate(cut);
+        }
+        let cost = note_cost(&shorter, guard);
+        let Some(saved) = self.note_costs[at].checked_sub(cost).filter(|&saved| saved > 0) else { return 0 };
+        self.state.notes[at] = shorter;
+        self.note_costs[at] = cost;
+        self.view_raw = self.view_raw.saturating_sub(saved);
+        saved
+    }
+}
+
+fn count(counts: &mut Counts, kind: EntryKind) {
+    let slot = match kind {
+        EntryKind::System => return,
+        EntryKind::User => &mut counts.user,
+        EntryKind::Assistant | EntryKind::Reasoning => &mut counts.assistant,
+        EntryKind::ToolCall => &mut counts.calls,
+        EntryKind::ToolResult => &mut counts.results,
+    };
+    *slot = slot.saturating_add(1);
+}
+
+pub(super) fn note_cost(note: &Note, guard: &Guard<'_>) -> u64 {
+    u64::from(guard.weigher.framed(&note.text(guard.style, guard.summary_wrapper)))
+}
+
+impl Note {
+    /// The whole text of the note as a view shows it.
+    #[must_use]
+    pub fn text(&self, style: MarkerStyle, wrapper: &str) -> String {
+        let reference = self.reference();
+        if self.shortest {
+            marker::shortest_note(style, &reference)
+        } else if self.kind == NoteKind::Summary {
+            marker::summary_entry(style, wrapper, &self.summary.text, &reference)
+        } else {
+            marker::snip_note(style, &reference, &self.counts)
+        }
+    }
+}
