@@ -29,23 +29,22 @@ fn imports(source: &str) -> BTreeSet<String> {
             found.insert(after.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect());
             continue;
         };
-        let (mut depth, mut word) = (1, String::new());
+        let (mut depth, mut item) = (1, String::new());
         for c in group.chars() {
             match c {
                 '{' => depth += 1,
                 '}' => depth -= 1,
+                ',' if depth == 1 => item.push('\n'),
+                c if depth == 1 => item.push(c),
                 _ => {}
-            }
-            if depth == 1 && (c.is_alphanumeric() || c == '_' || c == ':') {
-                word.push(c);
-            } else if depth <= 1 && !word.is_empty() {
-                found.insert(word.split(':').next().unwrap_or_default().to_owned());
-                word.clear();
             }
             if depth == 0 {
                 break;
             }
         }
+        let name =
+            |path: &str| path.trim().chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect::<String>();
+        found.extend(item.split('\n').map(name).filter(|name| !name.is_empty()));
     }
     found
 }
@@ -90,7 +89,7 @@ fn every_room_uses_only_what_stands_to_its_left() {
 
 #[test]
 fn the_reader_of_imports_reads() {
-    let source = "use crate::{\n    plan::{Desk, Level},\n    state::Guard, // crate::policy\n    text,\n};\nfn f() { crate::digest::g() }";
+    let source = "use crate::{\n    plan::{Desk, Level as L},\n    state::Guard as G, // crate::policy\n    text,\n};\nfn f() { crate::digest::g() }";
     let found: Vec<String> = imports(source).into_iter().collect();
     assert_eq!(found, ["digest", "plan", "state", "text"]);
 }
