@@ -36,7 +36,14 @@ impl Ledger {
         // A note that begins here already is carried on from where it ends, so that covering more costs what is new.
         let first = columns.group_start(from);
         let end_of = |note: &Note| self.next_open_after(columns, note);
-        let held = self.state.notes.iter().find(|note| note.from as usize == first && end_of(note) <= to);
+        // Unless a late result came for a covered call since: then it counts, and all is counted again.
+        let came_late = |note: &Note| {
+            let late = columns.late_results();
+            let since = late.partition_point(|&(_, entry)| entry < note.to);
+            late[since..].iter().any(|&(group, _)| (from..end_of(note)).contains(&(group as usize)))
+        };
+        let carries = |note: &&Note| note.from as usize == first && end_of(note) <= to && !came_late(note);
+        let held = self.state.notes.iter().find(carries);
         let mut counts = held.map_or_else(Counts::default, |note| note.counts);
         let mut span = Chain(held.map_or(0, |note| note.span));
         let mut kept = Vec::new();
