@@ -168,6 +168,23 @@ impl Ledger {
         Ok(saved)
     }
 
+    /// Makes a note anew over the same stretch, its text as it was, so that what it keeps beside it for a pin that is
+    /// no more is covered too. Answers the entries covered.
+    pub(crate) fn release_kept(&mut self, guard: &Guard<'_>, at: usize) -> u32 {
+        let held = &self.state.notes[at];
+        let (kind, shortest, revision, covered) = (held.kind, held.shortest, held.revision, held.counts.total());
+        let text = (!held.summary.text.is_empty()).then_some(held.summary.text.as_str());
+        let (from, to) = (guard.columns.group(held.from as usize), self.next_open_after(guard.columns, held));
+        let Ok(mut note) = self.draft_note(guard, from, to, text) else { return 0 };
+        if note.kept.len() >= held.kept.len() {
+            return 0;
+        }
+        // The newer of two notes over one stretch.
+        (note.kind, note.shortest, note.revision) = (kind, shortest, revision.saturating_add(1));
+        let total = note.counts.total();
+        self.accept_note(guard, note).map_or(0, |_| total.saturating_sub(covered))
+    }
+
     /// Shortens a note (the last rung of the ladder). Answers the raw tokens saved.
     pub(crate) fn shorten_note(&mut self, guard: &Guard<'_>, at: usize, summary_bytes: usize) -> u64 {
         let note = &self.state.notes[at];

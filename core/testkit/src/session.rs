@@ -14,6 +14,9 @@ use foreshorten_core::{
 
 use crate::{Answers, PassFacts, Reference, legal::check_legal, world::proposals};
 
+/// Raw tokens that may remain above the floor: what weighs less than a note over it would.
+const NOT_WORTH_A_NOTE: u64 = 64;
+
 /// Records up to this length are compared with the second opinion on every turn.
 const COMPARED_UP_TO: usize = 300;
 
@@ -359,6 +362,17 @@ impl<'p, T: Transcript> Session<'p, T> {
         }
         assert_eq!(ledger.view_raw(), raw, "second opinion: the view weighs something else");
         assert_eq!(self.levels, reference.levels(state), "second opinion: other levels");
+        if let Some(budget) = outcome.budget.filter(|budget| outcome.tokens_after > budget.usable) {
+            let floor = reference.floor(state) + self.turn.schema_tokens;
+            let least = state.calibration().tokens(floor + NOT_WORTH_A_NOTE);
+            assert!(
+                least > budget.usable,
+                "I8: {} tokens do not fit into {} although {least} would be possible: {outcome:?} {:?}",
+                outcome.tokens_after,
+                budget.usable,
+                self.view.iter().map(|piece| piece.chars().take(60).collect::<String>()).collect::<Vec<_>>()
+            );
+        }
         if let (true, Some(budget), Some(notice)) = (outcome.compacted, outcome.budget, &outcome.notice) {
             let tail = met.calibration().raw_for(budget.tail);
             let facts = PassFacts { last_resort: notice.last_resort, tail };

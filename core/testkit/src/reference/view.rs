@@ -194,4 +194,42 @@ impl Reference<'_> {
         self.show_group(state, group, &mut shown);
         shown.iter().map(|piece| self.weigh(piece)).sum()
     }
+
+    /// The floor of I8 in raw tokens: instructions, pins, the newest group with its results as markers, and one note
+    /// in its shortest form over all the rest. Schemas are not included.
+    #[must_use]
+    pub fn floor(&self, state: &CompactionState) -> u64 {
+        let mut floor = 0;
+        let mut others = false;
+        for group in 0..self.groups.len() {
+            let pinned = self.groups[group].iter().any(|&index| self.is_pinned(state, index));
+            if pinned || group == self.newest_group() {
+                floor += self.group_weight(state, group);
+            } else {
+                others = true;
+            }
+            if group == self.newest_group() {
+                for &index in self.groups[group].iter().filter(|&&index| self.kind(index) == EntryKind::ToolResult) {
+                    floor -= self.clearing_saves(state, index);
+                }
+            }
+        }
+        if others {
+            let note = marker::shortest_note(self.config.style, "note:0123456789abcdef");
+            floor += self.weigh(&Shown::Note(note));
+        }
+        floor
+    }
+
+    /// What clearing a result would save.
+    fn clearing_saves(&self, state: &CompactionState, index: usize) -> u64 {
+        if self.is_orphan(index) || self.is_pinned(state, index) {
+            return 0;
+        }
+        let record = state.records().iter().find(|record| record.place.index as usize == index);
+        // Named by digest, which is about as long as any id that may stand in a marker, and recalled texts by what they hold.
+        let name = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+        let marker = marker::clear_marker(self.config.style, name, true, 1_000_000, marker::ClearReason::LastResort);
+        self.weight_under(record, index).saturating_sub(self.weigh(&Shown::Text(index, marker)))
+    }
 }
