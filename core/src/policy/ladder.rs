@@ -40,7 +40,7 @@ pub(super) fn climb(desk: &mut PassDesk<'_>, target: u64, enough: u64, limit: u6
     rung(desk, "last_resort_tail", true, &mut |desk| shrink_tail(desk, limit));
     rung(desk, "last_resort_newest", true, &mut |desk| cut_newest(desk, limit));
     rung(desk, "last_resort_notes", true, &mut |desk| shorten_notes(desk, limit));
-    rung(desk, "last_resort_one_note", true, &mut |desk| merge_notes(desk, limit));
+    rung(desk, "last_resort_one_note", true, &mut merge_notes);
     rungs
 }
 
@@ -228,12 +228,11 @@ fn release_kept(desk: &mut PassDesk<'_>, enough: u64) {
     }
 }
 
-/// Puts one note in place of all, for passes at the floor would otherwise leave one each.
-fn merge_notes(desk: &mut PassDesk<'_>, limit: u64) {
-    let to = desk.guard.tail_start;
-    if desk.propose(Proposal::Snip { from: body_start(desk.guard.columns), to }).is_ok() {
-        shorten_notes(desk, limit);
-    }
+/// Puts one note in its shortest form in place of all, for passes at the floor would otherwise leave one each.
+fn merge_notes(desk: &mut PassDesk<'_>) {
+    let (from, to) = (body_start(desk.guard.columns), desk.guard.tail_start);
+    let covered = desk.ledger.lay_shortest(&desk.guard, from, to).unwrap_or_default();
+    desk.tally.decided.covered = desk.tally.decided.covered.saturating_add(covered);
 }
 
 /// What the floor consists of, when a view does not fit.

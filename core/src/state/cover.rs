@@ -185,6 +185,23 @@ impl Ledger {
         self.accept_note(guard, note).map_or(0, |_| total.saturating_sub(covered))
     }
 
+    /// Covers the groups `from..to`, notes among them, by one note in its shortest form. Answers the entries newly
+    /// covered.
+    ///
+    /// # Errors
+    /// Why no note may stand there.
+    pub(crate) fn lay_shortest(&mut self, guard: &Guard<'_>, from: usize, to: usize) -> Result<u32, Refusal> {
+        let mut note = self.draft_note(guard, from, to, None)?;
+        note.shortest = true;
+        // The newest of all notes over this stretch.
+        let held = || self.state.notes.iter().filter(|held| note.contains(held));
+        let revision = held().map(|held| held.revision).max().unwrap_or_default().saturating_add(1);
+        let covered = held().fold(0u32, |sum, held| sum.saturating_add(held.counts.total()));
+        note.revision = revision;
+        let total = note.counts.total();
+        self.accept_note(guard, note).map(|_| total.saturating_sub(covered))
+    }
+
     /// Shortens a note (the last rung of the ladder). Answers the raw tokens saved.
     pub(crate) fn shorten_note(&mut self, guard: &Guard<'_>, at: usize, summary_bytes: usize) -> u64 {
         let note = &self.state.notes[at];

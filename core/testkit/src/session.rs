@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use foreshorten_core::{
-    CompactionState, Compactor, Effect, Outcome, Policy, Step, SummaryRequest, Turn,
+    CompactionState, Compactor, Effect, Outcome, PipelineStage, Policy, Step, SummaryRequest, Turn,
     plan::Level,
     recall::{self, Found, RecallError},
     render::RenderCache,
@@ -15,7 +15,7 @@ use foreshorten_core::{
 use crate::{Answers, PassFacts, Reference, legal::check_legal, world::proposals};
 
 /// Raw tokens that may remain above the floor: what weighs less than a note over it would.
-const NOT_WORTH_A_NOTE: u64 = 64;
+const NOT_WORTH_A_NOTE: u64 = 8;
 
 /// Records up to this length are compared with the second opinion on every turn.
 const COMPARED_UP_TO: usize = 300;
@@ -200,7 +200,10 @@ impl<'p, T: Transcript> Session<'p, T> {
                 Step::Effect(Effect::Summarize(request)) => {
                     effects += 1;
                     self.calls += 1;
-                    assert!(effects <= 32, "I9: summarizer calls without end");
+                    assert!(
+                        effects <= self.calls_allowed(),
+                        "I9: more summarizer calls in a pass than the stages allow"
+                    );
                     self.requests.push(request.clone());
                     let guard = self.compactor.guard(&self.transcript);
                     self.lies += usize::from(matches!(self.answers, Answers::Lying));
@@ -384,12 +387,23 @@ impl<'p, T: Transcript> Session<'p, T> {
         }
     }
 
+    /// Summarizer calls that the stages of the policy may make in one pass.
+    fn calls_allowed(&self) -> usize {
+        let stages = self.policy.config().stages.iter();
+        stages
+            .filter_map(|stage| match stage {
+                PipelineStage::Summarize(stage) => Some(stage.max_calls as usize),
+                _ => None,
+            })
+            .sum()
+    }
+
     fn policy_counts_entries(&self) -> bool {
         self.policy
             .config()
             .stages
             .iter()
-            .any(|stage| matches!(stage, foreshorten_core::PipelineStage::Plan(stage) if stage.wants_pass(usize::MAX)))
+            .any(|stage| matches!(stage, PipelineStage::Plan(stage) if stage.wants_pass(usize::MAX)))
     }
 
     /// When a view does not fit, nothing that could still shrink is left.
