@@ -97,7 +97,7 @@ pub mod transcript;
 pub mod view;
 
 pub use config::{PipelineStage, Policy, PolicyConfig, default_pipeline, five_stage_pipeline};
-pub use error::ConfigError;
+pub use error::{ConfigError, OutOfMemory};
 pub use notice::CompactionNotice;
 pub use policy::{Compactor, Effect, Finish, Outcome, Step, SummaryFailure, SummaryReply, SummaryRequest, Turn};
 pub use render::render_view;

@@ -14,6 +14,7 @@ use crate::{
     budget::{Mode, TokenBudget},
     config::Policy,
     digest::Digest,
+    error::OutOfMemory,
     estimate::Refused,
     notice::{CannotFit, CompactionNotice},
     plan::{Proposal, Refusal},
@@ -187,9 +188,30 @@ impl<P: Borrow<Policy>> Compactor<P> {
     }
 
     /// Makes room for `additional` more entries, so that calm turns allocate nothing.
+    ///
+    /// A turn is calm when no pass is due and the new entries come in order. What may still allocate: the
+    /// stand-ins of calls that are given up (a piece each), and a result that comes late.
     pub fn reserve(&mut self, additional: usize) {
         self.columns.reserve(additional);
         self.cache.reserve(additional);
+    }
+
+    /// As [`reserve`](Self::reserve), for who must not abort when memory is short: called before every
+    /// [`sync`](Self::sync) with the number of new entries, it lets a host refuse the entries rather than
+    /// grow. A pass allocates for itself; `docs/embedding.md` says how much.
+    ///
+    /// # Errors
+    /// There is no room for all of it. Nothing is lost, and what was there goes on working.
+    ///
+    /// ```
+    /// use foreshorten_core::{Compactor, OutOfMemory, Policy};
+    /// let mut compactor = Compactor::new(Policy::default());
+    /// assert_eq!(compactor.try_reserve(usize::MAX), Err(OutOfMemory));
+    /// assert_eq!(compactor.try_reserve(1_000), Ok(()));
+    /// ```
+    pub fn try_reserve(&mut self, additional: usize) -> Result<(), OutOfMemory> {
+        self.columns.try_reserve(additional)?;
+        self.cache.try_reserve(additional)
     }
 
     /// Takes in the entries that were added since the last call. Costs what is new.
