@@ -8,7 +8,7 @@ use foreshorten_core::{
     state::{FORMAT_VERSION, History, StateError},
     transcript::{Entry, OwnedTranscript},
 };
-use foreshorten_testkit::{Answers, Script, Session, check_legal, entries, materialize};
+use foreshorten_testkit::{Answers, Reference, Script, Session, check_legal, entries, materialize};
 use proptest::prelude::*;
 
 fn cases(ordinary: u32) -> ProptestConfig {
@@ -83,6 +83,9 @@ proptest! {
         let level = |state: &CompactionState| {
             let mut compactor = Compactor::resume(&policy, state.clone());
             compactor.sync(&record);
+            let reference = Reference::read(&record, policy.config());
+            assert_eq!(materialize(compactor.view(), &record), reference.view(compactor.state()), "second opinion");
+            assert_eq!(compactor.ledger().view_raw(), reference.raw(compactor.state()), "second opinion");
             let view: Vec<_> = compactor.view().pieces().collect();
             check_legal(view.iter().copied(), &record, compactor.columns()).unwrap();
             let columns = compactor.columns();
@@ -196,6 +199,9 @@ fn meet(state: CompactionState, record: &OwnedTranscript) -> Result<(), TestCase
     while !matches!(compactor.poll(record), foreshorten_core::Step::Done(_)) {}
     let view: Vec<_> = compactor.view().pieces().collect();
     check_legal(view.iter().copied(), record, compactor.columns()).map_err(TestCaseError::fail)?;
+    let (reference, ledger) = (Reference::read(record, policy.config()), compactor.ledger());
+    prop_assert_eq!(materialize(compactor.view(), record), reference.view(ledger.state()), "second opinion");
+    prop_assert_eq!(ledger.view_raw(), reference.raw(ledger.state()), "second opinion");
     let mut again = Compactor::resume(&policy, compactor.state().clone());
     again.sync(record);
     prop_assert_eq!(materialize(again.view(), record), materialize(compactor.view(), record));

@@ -167,7 +167,7 @@ fn a_read_only_folder_keeps_its_old_state() {
     std::fs::create_dir(&folder).unwrap();
     std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o500)).unwrap();
     if std::fs::write(folder.join("probe"), b"").is_ok() {
-        eprintln!("SKIPPED: this user may write into read-only folders");
+        common::skip("this user may write into read-only folders");
         return;
     }
     let state = folder.join("state");
@@ -217,4 +217,49 @@ fn an_empty_conversation_leaves_a_session_as_it_was() {
     let next = room.compact(WINDOW, &talk.body(), &[]).good();
     assert!(next.notice["history"].is_null() && !next.compacted(), "{}", next.notice);
     assert!(common(&view, next.out()) >= view_end(&view));
+}
+
+#[test]
+fn the_shipped_sessions_grown_message_by_message_are_accounted_for_truly() {
+    use serde_json::value::RawValue;
+    #[derive(serde::Deserialize)]
+    struct Body<'a> {
+        #[serde(borrow)]
+        messages: Option<Vec<&'a RawValue>>,
+        #[serde(borrow)]
+        input: Option<Vec<&'a RawValue>>,
+    }
+    for (name, protocol) in [
+        ("support.openai-chat.json", Protocol::Chat),
+        ("research.openai-responses.json", Protocol::Responses),
+        ("mixed.anthropic-messages.json", Protocol::Anthropic),
+        ("orphans.anthropic-messages.json", Protocol::Anthropic),
+        ("huge-result.openai-chat.json", Protocol::Chat),
+    ] {
+        let text = std::fs::read_to_string(common::session(name)).unwrap();
+        let body: Body<'_> = serde_json::from_str(&text).unwrap();
+        let messages: Vec<&str> = body.messages.or(body.input).unwrap().into_iter().map(RawValue::get).collect();
+        for window in [3_000, 12_000] {
+            let (room, mut before, mut passes) = (Room::new(), Vec::new(), 0);
+            for upto in 1..=messages.len() {
+                let body = format!(r#"{{"model":"m","{}":[{}]}}"#, protocol.list(), messages[..upto].join(",\n"));
+                let done = room.compact(window, body.as_bytes(), &["--format", protocol.name()]);
+                let done = if done.run.code == 4 { done.exits(4) } else { done.good() };
+                let kept = done.number("prefix_bytes_kept") as usize;
+                let common = common(&before, done.out());
+                assert!(common >= kept, "{name} {window} {upto}: {common} are common, {kept} are claimed");
+                // A stand-in for a call that was given up goes into the message with its neighbours' results.
+                let repaired = &done.notice["repaired"]["calls_without_result"] != 0;
+                if !done.compacted() && done.notice["history"].is_null() && !before.is_empty() && !repaired {
+                    assert_eq!(kept, view_end(&before), "{name} {window} {upto}: {}", done.notice);
+                }
+                passes += usize::from(done.compacted());
+                before = done.out().to_vec();
+                // The closing bracket of the tools comes after the conversation; cut it off.
+                before.truncate(before.len() - before.iter().rev().take_while(|&&byte| byte != b'[').count());
+                before.truncate(before.iter().rposition(|&byte| byte == b']').map_or(before.len(), |at| at + 1));
+            }
+            assert!(passes > 0 || window > 3_000 || name.starts_with("orphans"), "{name} {window}");
+        }
+    }
 }

@@ -319,10 +319,11 @@ impl Pass {
     ) {
         let guard = self.guard(policy, transcript, columns);
         let (budget, aggressive, tail) = (self.budget, self.mode == Mode::Aggressive, self.tail_start);
-        let before = (self.tally.decided, self.tokens());
+        let before = (self.trial.view_raw(), self.tokens());
         let mut desk = self.desk(guard);
         step(&mut StageContext::new(transcript, columns, budget, aggressive, tail, &mut desk));
-        if self.tally.decided != before.0 {
+        // Whatever is accepted makes the view smaller; notes laid together decide about no entry that was open.
+        if self.trial.view_raw() != before.0 {
             self.ran(name, before.1);
         }
     }

@@ -167,6 +167,12 @@ impl CompactionState {
         &self.notes
     }
 
+    /// Entries pinned by the user, in order.
+    #[must_use]
+    pub fn pins(&self) -> &[Place] {
+        &self.pins
+    }
+
     /// What was learned about the provider's counting.
     #[must_use]
     pub const fn calibration(&self) -> &Calibration {

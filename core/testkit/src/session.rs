@@ -3,8 +3,7 @@
 use std::collections::HashMap;
 
 use foreshorten_core::{
-    CompactionState, Compactor, Effect, Finish, Outcome, Policy, Step, SummaryFailure, SummaryReply, SummaryRequest,
-    Turn,
+    CompactionState, Compactor, Effect, Outcome, PipelineStage, Policy, Step, SummaryRequest, Turn,
     plan::Level,
     recall::{self, Found, RecallError},
     render::RenderCache,
@@ -13,7 +12,13 @@ use foreshorten_core::{
     view::Piece,
 };
 
-use crate::legal::check_legal;
+use crate::{Answers, PassFacts, Reference, legal::check_legal, world::proposals};
+
+/// Raw tokens that may remain above the floor: what weighs less than a note over it would.
+const NOT_WORTH_A_NOTE: u64 = 8;
+
+/// Records up to this length are compared with the second opinion on every turn.
+const COMPARED_UP_TO: usize = 300;
 
 /// The first entries of a whole record: it grows by raising [`len`](Self::len).
 #[derive(Debug)]
@@ -35,26 +40,6 @@ impl<T: Transcript> Transcript for Growing<'_, T> {
         self.whole.part(index, part)
     }
 }
-
-/// How the world answers.
-#[derive(Clone, Copy, Debug)]
-pub enum Answers {
-    /// No summarizer at all.
-    NoSummarizer,
-    /// The model-free one of the core.
-    Extractive,
-    /// It always fails.
-    Failing,
-    /// Its prompt is always too long.
-    Overflowing,
-    /// It lies: empty, cut, headings only, far too long, by turns.
-    Lying,
-    /// What this function says.
-    By(Summarizer),
-}
-
-/// A summarizer that keeps nothing between calls.
-pub type Summarizer = fn(&SummaryRequest) -> Result<SummaryReply, SummaryFailure>;
 
 /// A transcript, its compactor, and what the last turn looked like.
 #[derive(Debug)]
@@ -78,6 +63,10 @@ pub struct Session<'p, T: Transcript = OwnedTranscript> {
     pub requests: Vec<SummaryRequest>,
     lies: usize,
     turns: usize,
+    /// No archive request succeeds.
+    pub archive_fails: bool,
+    /// External stages propose anything at all, out of this seed; without one, nothing.
+    pub hostile: Option<u64>,
     /// Calm turns on which the costly checks (recall, resume) run: every n-th. All turns with a pass are checked in full.
     pub stride: usize,
 }
@@ -124,6 +113,8 @@ impl<'p, T: Transcript> Session<'p, T> {
             requests: Vec::new(),
             lies: 0,
             turns: 0,
+            archive_fails: false,
+            hostile: None,
             stride: 1,
         }
     }
@@ -198,11 +189,13 @@ impl<'p, T: Transcript> Session<'p, T> {
     pub fn run(&mut self) {
         let before_state = self.compactor.state().clone();
         let history = self.compactor.sync(&self.transcript);
+        let met = self.compactor.ledger().state().clone();
         self.compactor.begin(&self.transcript, self.turn);
         let effects = self.drive();
         self.turn.overflow = false;
         self.turn.reported_window = None;
         self.check(history, &before_state, effects);
+        self.compare(&met);
     }
 
     fn drive(&mut self) -> usize {
@@ -213,36 +206,14 @@ impl<'p, T: Transcript> Session<'p, T> {
                 Step::Effect(Effect::Summarize(request)) => {
                     effects += 1;
                     self.calls += 1;
-                    assert!(effects <= 32, "I9: summarizer calls without end");
+                    assert!(
+                        effects <= self.calls_allowed(),
+                        "I9: more summarizer calls in a pass than the stages allow"
+                    );
                     self.requests.push(request.clone());
-                    let reply = match self.answers {
-                        Answers::By(summarizer) => summarizer(&request),
-                        Answers::NoSummarizer => panic!("a summary is asked for without a summarizer"),
-                        Answers::Failing => Err(SummaryFailure::Failed),
-                        Answers::Overflowing => Err(SummaryFailure::Overflow),
-                        Answers::Extractive => {
-                            let guard = self.compactor.guard(&self.transcript);
-                            let text = foreshorten_core::summary::extractive_summary(
-                                &guard,
-                                &request.entries,
-                                request.prior.as_deref(),
-                                2_000.min(request.max_chars as usize),
-                            );
-                            Ok(SummaryReply { text, finish: Finish::Complete })
-                        }
-                        Answers::Lying => {
-                            self.lies += 1;
-                            let text = match self.lies % 5 {
-                                0 => String::new(),
-                                1 => "I can't help with that.".into(),
-                                2 => "## Session intent\n## Current state\n## Key facts and decisions\n## Artifacts\n## Constraints\n## Next steps\n".into(),
-                                3 => "## Session intent\nx\n".repeat(20_000),
-                                _ => request.text.clone(),
-                            };
-                            let finish = if self.lies.is_multiple_of(7) { Finish::Cut } else { Finish::Complete };
-                            Ok(SummaryReply { text, finish })
-                        }
-                    };
+                    let guard = self.compactor.guard(&self.transcript);
+                    self.lies += usize::from(matches!(self.answers, Answers::Lying));
+                    let reply = self.answers.summarize(&request, &guard, self.lies);
                     self.compactor.handle_summary(&self.transcript, reply);
                 }
                 Step::Effect(Effect::Archive { entry, digest }) => {
@@ -251,10 +222,13 @@ impl<'p, T: Transcript> Session<'p, T> {
                         digest,
                         "an archive key is the digest of the content"
                     );
-                    self.compactor.handle_archived(entry % 2 == 0);
+                    self.compactor.handle_archived(!self.archive_fails && entry % 2 == 0);
                 }
                 Step::Effect(Effect::RunStage { .. }) => {
-                    self.compactor.handle_proposals(&self.transcript, Vec::new());
+                    self.hostile = self.hostile.map(|seed| seed + 1);
+                    let proposals =
+                        self.hostile.map(|seed| proposals(seed, &self.transcript, self.compactor.columns()));
+                    self.compactor.handle_proposals(&self.transcript, proposals.unwrap_or_default());
                 }
                 Step::Effect(_) => unreachable!("an effect this kit does not know"),
             }
@@ -383,12 +357,59 @@ impl<'p, T: Transcript> Session<'p, T> {
         self.view = view;
     }
 
+    /// Asks for a second opinion: on a long record after passes only, for it is slow.
+    fn compare(&self, met: &CompactionState) {
+        let (outcome, ledger) = (self.compactor.outcome(), self.compactor.ledger());
+        if self.transcript.len() > COMPARED_UP_TO && !outcome.compacted {
+            return;
+        }
+        let reference = Reference::read(&self.transcript, self.policy.config());
+        let state = ledger.state();
+        let (view, raw) = (reference.view(state), reference.raw(state));
+        if let Some(at) = (0..view.len().max(self.view.len())).find(|&at| view.get(at) != self.view.get(at)) {
+            panic!("second opinion: piece {at} is {:?} and should be {:?}", self.view.get(at), view.get(at));
+        }
+        assert_eq!(ledger.view_raw(), raw, "second opinion: the view weighs something else");
+        assert_eq!(self.levels, reference.levels(state), "second opinion: other levels");
+        if let Some(budget) = outcome.budget.filter(|budget| outcome.tokens_after > budget.usable) {
+            let floor = reference.floor(state) + self.turn.schema_tokens;
+            let least = state.calibration().tokens(floor + NOT_WORTH_A_NOTE);
+            assert!(
+                least > budget.usable,
+                "I8: {} tokens do not fit into {} although {least} would be possible: {outcome:?} {:?}",
+                outcome.tokens_after,
+                budget.usable,
+                self.view.iter().map(|piece| piece.chars().take(60).collect::<String>()).collect::<Vec<_>>()
+            );
+        }
+        if let (true, Some(budget), Some(notice)) = (outcome.compacted, outcome.budget, &outcome.notice) {
+            let tail = met.calibration().raw_for(budget.tail);
+            let facts = PassFacts { last_resort: notice.last_resort, tail };
+            if let Err(wrong) = reference.judge(met, state, facts) {
+                panic!("second opinion on the pass: {wrong}; {notice:?}");
+            }
+        } else {
+            assert_eq!((met.records(), met.notes()), (state.records(), state.notes()), "a decision without a pass");
+        }
+    }
+
+    /// Summarizer calls that the stages of the policy may make in one pass.
+    fn calls_allowed(&self) -> usize {
+        let stages = self.policy.config().stages.iter();
+        stages
+            .filter_map(|stage| match stage {
+                PipelineStage::Summarize(stage) => Some(stage.max_calls as usize),
+                _ => None,
+            })
+            .sum()
+    }
+
     fn policy_counts_entries(&self) -> bool {
         self.policy
             .config()
             .stages
             .iter()
-            .any(|stage| matches!(stage, foreshorten_core::PipelineStage::Plan(stage) if stage.wants_pass(usize::MAX)))
+            .any(|stage| matches!(stage, PipelineStage::Plan(stage) if stage.wants_pass(usize::MAX)))
     }
 
     /// When a view does not fit, nothing that could still shrink is left.

@@ -29,6 +29,7 @@ use super::{failure::Failure, files, prefix::Stretches};
 /// for byte; the recall tool's schema is appended to `tools`. Called once per turn of a growing session with the same
 /// --state, decisions stick and the prefix stays byte-stable.
 #[derive(Debug, clap::Args)]
+#[command(allow_negative_numbers = true)]
 pub(crate) struct Args {
     /// Format of the body: openai-chat, openai-responses or anthropic-messages. Default: recognised, and kept in the state.
     #[arg(long, value_name = "F")]
@@ -120,8 +121,10 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         None => Compactor::new(&policy),
     };
     let history = compactor.sync(transcript);
+    // Another conversation, or the beginning of this one alone: the state stays as it is.
+    let aside = matches!(history, History::Foreign | History::Beginning);
     if let Some(tokens) = args.last_input_tokens
-        && !matches!(history, History::Foreign | History::Beginning)
+        && !aside
         && let Err(why) = compactor.handle_usage(tokens)
     {
         say!("--last-input-tokens {tokens} is not taken: {}", refused(why));
@@ -145,7 +148,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     drop(pieces);
     let outcome = compactor.outcome().clone();
     let dropped = outcome.attachment.dropped;
-    if had_state && dropped > 0 && state_reset.is_none() {
+    if had_state && dropped > 0 && !aside && state_reset.is_none() {
         let decisions =
             if dropped == 1 { "decision that no longer describes" } else { "decisions that no longer describe" };
         state_reset = Some(format!("{dropped} {decisions} the history"));
@@ -153,10 +156,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     }
     let notice = staged_notice(args, &notice_of(&compactor, &outcome, &written, state_reset.as_deref()))?;
     let mut ready: Vec<Staged> = Vec::new();
-    if history == History::Foreign {
-        say!("this is not the conversation of the state, which is left alone");
-    } else if history == History::Beginning {
-        say!("this is only the beginning of the conversation of the state, which is left alone");
+    if aside {
+        let what = if history == History::Foreign { "not the conversation" } else { "only the beginning" };
+        say!("this is {what} of the state, which is left alone");
     } else if let Some(path) = &args.state {
         let view = Stretches::of(&written.bytes, &written.message_starts, end_of_view(&written));
         let state = compactor.state_mut();

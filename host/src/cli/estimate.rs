@@ -22,6 +22,7 @@ use super::{failure::Failure, files};
 ///
 /// Lists the tokens of a conversation by kind and by tool, and its largest entries.
 #[derive(Debug, clap::Args)]
+#[command(allow_negative_numbers = true)]
 pub(crate) struct Args {
     /// A request body or a recorded session.
     file: PathBuf,

@@ -22,6 +22,7 @@ use super::{failure::Failure, files};
 /// REF is what stands in a marker, preview or note. The text parts of an entry are joined by a line feed; a note
 /// yields its entries as JSON lines in the format of the transcript.
 #[derive(Debug, clap::Args)]
+#[command(allow_negative_numbers = true)]
 pub(crate) struct Args {
     /// The reference.
     #[arg(value_name = "REF", required_unless_present = "search", conflicts_with = "search")]
@@ -69,26 +70,34 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         _ => None,
     };
     let policy = Policy::default();
-    let mut sessions: Vec<(&WireTranscript, Compactor<&Policy>)> = Vec::new();
+    let mut sessions: Vec<Session<'_>> = Vec::new();
     for transcript in &transcripts {
         let mut compactor = match &state {
             Some(state) => Compactor::resume(&policy, state.clone()),
             None => Compactor::new(&policy),
         };
-        let foreign = compactor.sync(transcript) == History::Foreign;
-        // The conversation that the state belongs to is asked first, and alone when it knows the answer.
-        let at = if state.is_some() && !foreign { 0 } else { sessions.len() };
-        sessions.insert(at, (transcript, compactor));
+        let known = compactor.sync(transcript) != History::Foreign && state.is_some();
+        sessions.push(Session { transcript, compactor, known });
     }
+    // The conversation that the state belongs to is asked first, and alone when it knows the answer.
+    sessions.sort_by_key(|session| !session.known);
     match (&args.search, &args.reference) {
         (Some(needle), _) => search(args, needle, &sessions),
         (None, reference) => bring_back(args, reference.as_deref().unwrap_or_default(), &sessions, store.as_ref()),
     }
 }
 
-fn search(args: &Args, needle: &str, sessions: &[(&WireTranscript, Compactor<&Policy>)]) -> Result<ExitCode, Failure> {
+/// A conversation of the transcript, with the decisions about it.
+struct Session<'a> {
+    transcript: &'a WireTranscript,
+    compactor: Compactor<&'a Policy>,
+    /// The state belongs to it.
+    known: bool,
+}
+
+fn search(args: &Args, needle: &str, sessions: &[Session<'_>]) -> Result<ExitCode, Failure> {
     let mut lines = String::new();
-    for (transcript, compactor) in sessions {
+    for Session { transcript, compactor, .. } in sessions {
         let (columns, ledger) = (compactor.columns(), compactor.ledger());
         let hits = recall::search(needle, args.ignore_case, MAX_HITS, *transcript, columns, ledger);
         if hits.len() == MAX_HITS {
@@ -105,11 +114,11 @@ fn search(args: &Args, needle: &str, sessions: &[(&WireTranscript, Compactor<&Po
 fn bring_back(
     args: &Args,
     reference: &str,
-    sessions: &[(&WireTranscript, Compactor<&Policy>)],
+    sessions: &[Session<'_>],
     store: Option<&FileStore>,
 ) -> Result<ExitCode, Failure> {
     let mut found: Vec<(&WireTranscript, usize, Digest, bool)> = Vec::new();
-    for (at, (transcript, compactor)) in sessions.iter().enumerate() {
+    for Session { transcript, compactor, known } in sessions {
         match recall::resolve(reference, *transcript, compactor.columns(), compactor.ledger()) {
             Ok(Found::Note { .. }) if args.part.is_some() => {
                 return Err(Failure::Usage(
@@ -122,7 +131,7 @@ fn bring_back(
             }
             Ok(Found::Entry { entry, exact, digest }) => {
                 found.push((*transcript, entry, digest, exact));
-                if at == 0 && compactor.state().turn() > 0 {
+                if *known {
                     break;
                 }
             }

@@ -24,6 +24,7 @@ use super::{failure::Failure, files};
 /// prefix was kept) and what the session costs under a price table with prompt caching, beside three baselines: no compaction,
 /// dropping the oldest messages each turn, and keeping the newest three tool results each turn.
 #[derive(Debug, clap::Args)]
+#[command(allow_negative_numbers = true)]
 pub(crate) struct Args {
     /// Sessions: files, folders or patterns. Claude Code, Codex, Gemini CLI, SWE-agent, OpenHands, or request bodies
     /// of the three protocols.

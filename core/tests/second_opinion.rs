@@ -1,0 +1,98 @@
+//! What the second opinion found, told as scenarios.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use foreshorten_core::{
+    PipelineStage,
+    plan::{MiddleSnip, Proposal, Stage, StageContext},
+};
+use foreshorten_testkit::{
+    Answers,
+    cases::{a, built, c, chat, filler, pair, r, s, session, summary, t10, u},
+};
+
+/// A result that comes for a call under a note is covered with it. When the note is carried on, it says so.
+#[test]
+fn a_late_result_under_a_note_counts_when_the_note_is_carried_on() {
+    let policy = built(t10());
+    let mut session = session(&policy, Answers::NoSummarizer);
+    session.step([u(50), c("late", 50)]);
+    session.step(filler(8_500));
+    let covered = session.state().notes()[0].counts;
+    assert_eq!((covered.calls, covered.results), (1, 0), "the call is covered without its result");
+
+    session.step([r("late", 100), u(50)]);
+    assert_eq!(session.state().notes()[0].counts, covered, "between passes nothing is decided");
+    session.step(filler(4_000));
+    let carried = session.state().notes()[0].counts;
+    assert_eq!((carried.calls, carried.results), (1, 1), "the pass that carries the note on counts it");
+    let note = session.state().notes()[0].reference();
+    assert!(session.notes()[0].contains("1 tool call, 1 tool result."), "{:?}", session.notes());
+    assert!(
+        matches!(session.recall(&note).unwrap(), foreshorten_core::recall::Found::Note { entries } if entries.len() as u32 == carried.total() )
+    );
+}
+
+/// Passes at the floor leave a note each; once they alone would fill the window, one takes the place of all.
+#[test]
+fn a_session_at_its_floor_does_not_drown_in_notes() {
+    let policy = built(t10());
+    let mut session = session(&policy, Answers::NoSummarizer);
+    // Room for one note in its shortest form, and for none that is longer.
+    session.step([s(7_865), u(100)]);
+    for _ in 0..20 {
+        session.step([a(100), u(100)]);
+        assert!(session.outcome().cannot_fit.is_none(), "{:?}", session.outcome());
+        assert!(session.notes().len() <= 1);
+    }
+    assert!(session.passes >= 10);
+}
+
+/// What a summary keeps beside it was pinned when it was made. When it is not any more and the view needs the room,
+/// it goes, with or without a summarizer; the summary stays as it is.
+#[test]
+fn a_pin_that_is_no_more_does_not_wedge_a_session() {
+    let policy = built(t10());
+    let mut session = session(&policy, Answers::By(|_| summary(300)));
+    let task = u(5_000);
+    session.step([task.clone()]);
+    for turn in 0..11 {
+        session.step(pair(&format!("c{turn}"), 300, 5));
+    }
+    assert!(session.is_verbatim(0) && session.state().notes()[0].keeps(0), "the task stands beside the summary");
+    let text = session.state().notes()[0].summary.text.clone();
+    session.answer(Answers::Failing);
+    session.step([u(4_000)]);
+    assert!(session.outcome().cannot_fit.is_none(), "{:?}", session.outcome());
+    assert!(!session.is_verbatim(0), "the first task gives way to the second");
+    assert_eq!(session.state().notes()[0].summary.text, text);
+}
+
+/// A stage that lays notes together decides about no new entry, and is named all the same.
+#[test]
+fn a_stage_that_lays_notes_together_is_named_in_the_notice() {
+    let mut config = t10();
+    config.stages = vec![PipelineStage::plan(LayTogether), PipelineStage::plan(MiddleSnip::default())];
+    let policy = built(config);
+    let mut session = session(&policy, Answers::NoSummarizer);
+    session.step(chat(30, 50, 200));
+    session.step(chat(20, 50, 200));
+    let notice = session.outcome().notice.clone().unwrap();
+    assert!(notice.reasons.iter().any(|reason| reason == "lay_together"), "{notice:?}");
+    assert_eq!(session.notes().len(), 1);
+}
+
+struct LayTogether;
+
+impl Stage for LayTogether {
+    fn name(&self) -> &str {
+        "lay_together"
+    }
+
+    fn plan(&self, ctx: &mut StageContext<'_>) {
+        let wanted: &[(usize, usize)] = if ctx.open_groups(0..12).is_empty() { &[(0, 12)] } else { &[(0, 6), (6, 12)] };
+        for &(from, to) in wanted {
+            ctx.propose(Proposal::Snip { from, to }).unwrap();
+        }
+    }
+}
