@@ -5,6 +5,7 @@ use std::alloc::System;
 use foreshorten_core::{
     Compactor, Effect, Policy, Step, Turn,
     render::RenderCache,
+    state::Record,
     transcript::{Columns, EntryKind, EntryRef, PartRef, Transcript},
 };
 use foreshorten_golden::heap::Counting;
@@ -46,12 +47,9 @@ impl Transcript for Loop<'_> {
 }
 
 pub(crate) fn print(heap: &Counting<System>) {
-    println!(
-        "columns {} bytes an entry by length, view {} bytes a piece",
-        Columns::bytes_per_entry(),
-        RenderCache::bytes_per_piece()
-    );
-    println!("entries   grown   reserved   a pass on top   state   encoded   (bytes; the first two by entry)");
+    let (entry, piece) = (Columns::bytes_per_entry(), RenderCache::bytes_per_piece());
+    println!("columns {entry} bytes an entry by length, view {piece} a piece, {} a decision", size_of::<Record>());
+    println!("entries   grown   reserved   a pass on top   decisions   state   (bytes; the first two by entry)");
     let policy = Policy::default();
     let text = "a line of some result or other\n".repeat(10);
     for entries in [100, 1_000, 10_000, 100_000] {
@@ -81,7 +79,7 @@ pub(crate) fn print(heap: &Counting<System>) {
             }
         }
         println!(
-            "{entries:>7} {:>7} {:>10} {:>15} {:>7} {:>9}",
+            "{entries:>7} {:>7} {:>10} {:>15} {:>11} {:>7}",
             grown / entries,
             reserved / entries,
             heap.peak() - held,
