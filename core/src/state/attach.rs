@@ -148,7 +148,11 @@ impl CompactionState {
             };
             note.from = from;
             note.to = to;
-            from < to && note.kept.iter_mut().all(|place| finder.place(place, columns))
+            let all = from < to && note.kept.iter_mut().all(|place| finder.place(place, columns));
+            // Entries may have changed places among themselves.
+            note.kept.sort_unstable();
+            note.kept.dedup();
+            all
         });
         self.notes = super::join::maximal(self.notes.iter());
         found.dropped += total.saturating_sub(self.records.len() + self.notes.len());
