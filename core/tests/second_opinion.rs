@@ -96,3 +96,20 @@ impl Stage for LayTogether {
         }
     }
 }
+
+/// Instructions come first in every view: what a stage covers from the very beginning begins after them.
+#[test]
+fn a_note_never_stands_before_the_instructions() {
+    let mut config = t10();
+    config.stages = vec![PipelineStage::plan(LayTogether)];
+    let policy = built(config);
+    let mut session = session(&policy, Answers::NoSummarizer);
+    session.step([s(300)]);
+    session.step(chat(30, 50, 200));
+    assert!(session.passes == 1 && session.is_verbatim(0));
+    assert!(
+        session.view()[0].contains("System") && session.view()[1].starts_with("note"),
+        "{:?}",
+        &session.view()[..2]
+    );
+}

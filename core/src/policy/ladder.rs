@@ -125,9 +125,11 @@ fn snip(desk: &mut PassDesk<'_>, goal: u64) {
     }
 }
 
-/// Lets the oldest group out of the tail: its results give way to markers, then a note covers it.
+/// Lets the oldest group out of the tail: its results give way to markers, then a note covers it. A twentieth below
+/// `limit` is aimed at: just within it, every turn would need a pass of its own.
 fn shrink_tail(desk: &mut PassDesk<'_>, limit: u64) {
     let columns = desk.guard.columns;
+    let limit = limit - limit / 20;
     while desk.view_tokens() > limit && desk.guard.tail_start + 1 < columns.groups() {
         let group = desk.guard.tail_start;
         desk.guard.tail_start += 1;

@@ -22,11 +22,15 @@ impl Ledger {
     pub fn draft_note(
         &self,
         guard: &Guard<'_>,
-        from: usize,
+        mut from: usize,
         to: usize,
         summary: Option<&str>,
     ) -> Result<Note, Refusal> {
         let columns = guard.columns;
+        // Instructions stay where they are: a note never begins with the fixed head.
+        while from < to.min(columns.groups()) && columns.kind(columns.group_start(from)) == EntryKind::System {
+            from += 1;
+        }
         if from >= to || to > columns.groups() {
             return Err(Refusal::OutOfRange);
         }

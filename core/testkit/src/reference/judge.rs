@@ -222,6 +222,9 @@ impl Reference<'_> {
         if from >= to {
             return no("a note over nothing");
         }
+        if self.kind(self.start(from)) == EntryKind::System {
+            return no("I4: a note before instructions");
+        }
         if let Some(had) = had
             && note.revision > had.revision
             && (note.span, note.counts, &note.kept) == (had.span, had.counts, &had.kept)
