@@ -55,7 +55,7 @@ fn a_pin_that_is_no_more_does_not_wedge_a_session() {
     let policy = built(t10());
     let mut session = session(&policy, Answers::By(|_| summary(300)));
     let task = u(5_000);
-    session.step([task.clone()]);
+    session.step([task]);
     for turn in 0..11 {
         session.step(pair(&format!("c{turn}"), 300, 5));
     }
