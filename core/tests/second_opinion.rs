@@ -113,3 +113,14 @@ fn a_note_never_stands_before_the_instructions() {
         &session.view()[..2]
     );
 }
+
+/// A long stretch in small pieces would need dozens of summaries: a pass makes as many as the stage allows.
+#[test]
+fn a_pass_makes_no_more_summarizer_calls_than_the_stage_allows() {
+    let policy = built(t10());
+    let mut session = session(&policy, Answers::By(|_| summary(80)));
+    session.turn.summarizer_window = Some(2_000);
+    session.step(chat(120, 50, 200));
+    assert_eq!(session.calls, 4, "{:?}", session.outcome());
+    assert!(session.outcome().cannot_fit.is_none());
+}
