@@ -128,6 +128,7 @@ impl CompactionState {
                 && is_boundary(columns, from)
                 && is_boundary(columns, to)
                 && note.kept.iter().all(stands)
+                && keeps_instructions(note, columns)
         };
         let settled = self.records.iter().all(|record| stands(&record.place))
             && self.pins.iter().all(stands)
@@ -164,7 +165,7 @@ impl CompactionState {
             // Entries may have changed places among themselves.
             note.kept.sort_unstable();
             note.kept.dedup();
-            all
+            all && keeps_instructions(note, columns)
         });
         self.notes = super::join::maximal(self.notes.iter());
         found.dropped += total.saturating_sub(self.records.len() + self.notes.len());
@@ -282,6 +283,13 @@ pub(super) fn content_bytes(transcript: &dyn Transcript, index: usize) -> u64 {
 /// The chain before entry `index`.
 pub(super) fn before(columns: &Columns, index: usize) -> Chain {
     index.checked_sub(1).map(|last| columns.chain(last)).unwrap_or_default()
+}
+
+/// Whether a note shows all instructions in its stretch: they do not count in fingerprints, and may have come into it.
+fn keeps_instructions(note: &Note, columns: &Columns) -> bool {
+    (note.from as usize..note.to as usize)
+        .filter(|&entry| columns.kind(entry) == EntryKind::System)
+        .all(|entry| note.kept.iter().any(|place| place.index as usize == entry))
 }
 
 fn is_boundary(columns: &Columns, index: usize) -> bool {
