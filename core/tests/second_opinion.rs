@@ -3,8 +3,10 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use foreshorten_core::{
-    PipelineStage,
+    Compactor, PipelineStage,
     plan::{MiddleSnip, Proposal, Stage, StageContext},
+    state::History,
+    transcript::{Entry, OwnedTranscript},
 };
 use foreshorten_testkit::{
     Answers,
@@ -123,4 +125,24 @@ fn a_pass_makes_no_more_summarizer_calls_than_the_stage_allows() {
     session.step(chat(120, 50, 200));
     assert_eq!(session.calls, 4, "{:?}", session.outcome());
     assert!(session.outcome().cannot_fit.is_none());
+}
+
+/// A state without decisions knows its record all the same: another conversation is another, however long.
+#[test]
+fn another_conversation_that_is_longer_is_still_another() {
+    let policy = built(t10());
+    let known = chat(6, 50, 200);
+    let mut session = session(&policy, Answers::NoSummarizer);
+    session.step(known.clone());
+    let meets = |record: Vec<Entry>| {
+        let mut compactor = Compactor::resume(&policy, session.state().clone());
+        let history = compactor.sync(&OwnedTranscript::from(record));
+        (history, compactor.state() == session.state())
+    };
+    assert_eq!(meets(chat(9, 50, 200)), (History::Foreign, true));
+    let mut edited = known.clone();
+    edited[3] = a(10);
+    edited.extend(chat(2, 50, 200));
+    assert_eq!(meets(edited).0, History::Edited);
+    assert_eq!(meets(known), (History::Grown, true));
 }
