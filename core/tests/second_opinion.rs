@@ -4,7 +4,7 @@
 
 use foreshorten_core::{
     Compactor, PipelineStage,
-    plan::{MiddleSnip, Proposal, Stage, StageContext},
+    plan::{Level, MiddleSnip, Proposal, Stage, StageContext},
     state::History,
     transcript::{Entry, OwnedTranscript},
 };
@@ -145,4 +145,44 @@ fn another_conversation_that_is_longer_is_still_another() {
     edited.extend(chat(2, 50, 200));
     assert_eq!(meets(edited).0, History::Edited);
     assert_eq!(meets(known), (History::Grown, true));
+}
+
+/// A preview of what was recalled would be a pointer to a pointer: refused, whoever proposes it.
+#[test]
+fn a_recalled_result_is_never_offloaded_whoever_proposes_it() {
+    let mut config = t10();
+    config.stages = vec![PipelineStage::plan(OffloadAll)];
+    let policy = built(config);
+    let mut session = session(&policy, Answers::NoSummarizer);
+    session.step(pair("first", 50, 1_000));
+    session.step([Entry::tool_call("second", "recall_tool_result", "{\"ref\":\"first\"}"), r("second", 1_000)]);
+    session.step(chat(20, 50, 200));
+    assert_eq!((session.passes, session.level(1), session.level(3)), (1, Level::Preview, Level::Verbatim));
+}
+
+struct OffloadAll;
+
+impl Stage for OffloadAll {
+    fn name(&self) -> &str {
+        "offload_all"
+    }
+
+    fn plan(&self, ctx: &mut StageContext<'_>) {
+        for entry in ctx.visible() {
+            let _ = ctx.propose(Proposal::Offload { entry, head: 100, tail: 0 });
+        }
+    }
+}
+
+/// A group kept beside a note for a pin in it keeps what was decided about its other entries.
+#[test]
+fn a_group_kept_beside_a_note_keeps_its_decisions() {
+    let policy = built(t10());
+    let mut session = session(&policy, Answers::NoSummarizer);
+    session.step([u(50)]);
+    session.step(pair("p", 100, 1_500));
+    session.compactor.pin(1).unwrap();
+    session.step(chat(28, 50, 200));
+    assert!(session.state().notes()[0].keeps(1) && session.is_verbatim(1));
+    assert!(session.level(2) > Level::Verbatim && session.level(2) < Level::Covered, "{:?}", session.level(2));
 }
