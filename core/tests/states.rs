@@ -64,6 +64,34 @@ fn apart(script: &mut Script<'_>, policy: &Policy) -> (OwnedTranscript, [Compact
     (record, states)
 }
 
+#[test]
+fn instructions_that_changed_places_under_a_note_are_shown_in_their_new_order() {
+    use foreshorten_testkit::cases::{a, built, filler, s, session, t10, u};
+    let policy = built(t10());
+    let mut session = session(&policy, Answers::NoSummarizer);
+    session.transcript.extend([u(50), a(200)]);
+    session.transcript.push(s(20));
+    session.transcript.extend(filler(2_000));
+    session.transcript.push(s(20));
+    session.transcript.extend(filler(9_000));
+    session.run();
+    let state = session.state().clone();
+    let kept: Vec<usize> = state.notes()[0].kept.iter().map(|place| place.index as usize).collect();
+    assert_eq!(kept.len(), 2);
+    let mut entries = session.transcript.entries().to_vec();
+    entries.swap(kept[0], kept[1]);
+    let record = OwnedTranscript::from(entries);
+    let mut compactor = Compactor::resume(&policy, state);
+    compactor.sync(&record);
+    let shown: Vec<usize> = (0..record.entries().len()).filter(|entry| kept.contains(entry)).collect();
+    let pieces = compactor.view().pieces().filter_map(|piece| match piece {
+        foreshorten_core::view::Piece::Entry { entry } => Some(entry),
+        _ => None,
+    });
+    assert_eq!(pieces.filter(|entry| kept.contains(entry)).collect::<Vec<_>>(), shown);
+    check_legal(compactor.view().pieces(), &record, compactor.columns()).unwrap();
+}
+
 proptest! {
     #![proptest_config(cases(600))]
 

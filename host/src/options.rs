@@ -51,7 +51,7 @@ options! {
     /// Stages in order, by name; see the list under `foreshorten stages`.
     #[arg(long, value_name = "A,B,C", value_delimiter = ',', help_heading = "Policy")]
     stages: Vec<String>,
-    /// Trigger: a fraction of the usable window (0.85) or tokens (150000). Default 0.85.
+    /// Trigger: a fraction of the usable window (0.85) or tokens (150000). Default 0.85, five-stage 0.80.
     #[arg(long, alias = "trigger-ratio", value_name = "LEVEL", value_parser = watermark, help_heading = "Policy")]
     #[serde(deserialize_with = "level", alias = "trigger_ratio", alias = "compact_at_ratio")]
     compact_at: Watermark,
@@ -144,7 +144,7 @@ options! {
 }
 
 /// Names of all stages, with what they do.
-pub const STAGES: [(&str, &str); 11] = [
+pub const STAGES: [(&str, &str); 12] = [
     ("offload_tool_results", "huge tool results give way to a preview"),
     ("clear_tool_results", "older tool results give way to a marker"),
     ("summarize_history", "the oldest stretch gives way to a summary (needs --summarizer)"),
@@ -155,10 +155,8 @@ pub const STAGES: [(&str, &str); 11] = [
     ("tool_result_budget", "five-stage: large results and batches are persisted"),
     ("middle_snip", "five-stage: the middle of a long conversation gives way to a note"),
     ("tool_result_retention", "five-stage: all but the newest results give way to a marker"),
-    (
-        "auto_summary",
-        "five-stage: the summary when the cheap stages were not enough; reactive_summary: after a rejection",
-    ),
+    ("auto_summary", "five-stage: the summary when the cheap stages were not enough (needs --summarizer)"),
+    ("reactive_summary", "five-stage: the summary after a rejection (needs --summarizer)"),
 ];
 
 /// What is wrong with options.
@@ -230,7 +228,11 @@ impl PolicyOptions {
         };
         PolicyConfig {
             context_window: window,
-            compact_at: self.compact_at.unwrap_or(defaults.compact_at),
+            // The earlier proposal triggers at 0.8 (its `trigger_ratio`).
+            compact_at: self.compact_at.unwrap_or(match self.preset.as_deref() {
+                Some("five-stage") => Watermark::BasisPoints(8_000),
+                _ => defaults.compact_at,
+            }),
             compact_to: self.compact_to.unwrap_or(defaults.compact_to),
             keep_recent_tokens: self.keep_recent_tokens,
             reserve_output_tokens: self.reserve_output_tokens,

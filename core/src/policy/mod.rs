@@ -14,6 +14,7 @@ use crate::{
     budget::{Mode, TokenBudget},
     config::Policy,
     digest::Digest,
+    error::OutOfMemory,
     estimate::Refused,
     notice::{CannotFit, CompactionNotice},
     plan::{Proposal, Refusal},
@@ -159,10 +160,12 @@ impl<P: Borrow<Policy>> Compactor<P> {
     /// A compactor for a new session.
     #[must_use]
     pub fn new(policy: P) -> Self {
+        let mut ledger = Ledger::default();
+        ledger.state.calibration.use_estimator(policy.borrow().config().weigher.bytes.id());
         Self {
             policy,
             columns: Columns::new(),
-            ledger: Ledger::default(),
+            ledger,
             cache: RenderCache::new(),
             stored: None,
             aside: None,
@@ -187,9 +190,30 @@ impl<P: Borrow<Policy>> Compactor<P> {
     }
 
     /// Makes room for `additional` more entries, so that calm turns allocate nothing.
+    ///
+    /// A turn is calm when no pass is due and the new entries come in order. What may still allocate: the
+    /// stand-ins of calls that are given up (a piece each), and a result that comes late.
     pub fn reserve(&mut self, additional: usize) {
         self.columns.reserve(additional);
         self.cache.reserve(additional);
+    }
+
+    /// As [`reserve`](Self::reserve), for who must not abort when memory is short: called before every
+    /// [`sync`](Self::sync) with the number of new entries, it lets a host refuse the entries rather than
+    /// grow. A pass allocates for itself; `docs/embedding.md` says how much.
+    ///
+    /// # Errors
+    /// There is no room for all of it. Nothing is lost, and what was there goes on working.
+    ///
+    /// ```
+    /// use foreshorten_core::{Compactor, OutOfMemory, Policy};
+    /// let mut compactor = Compactor::new(Policy::default());
+    /// assert_eq!(compactor.try_reserve(usize::MAX), Err(OutOfMemory));
+    /// assert_eq!(compactor.try_reserve(1_000), Ok(()));
+    /// ```
+    pub fn try_reserve(&mut self, additional: usize) -> Result<(), OutOfMemory> {
+        self.columns.try_reserve(additional)?;
+        self.cache.try_reserve(additional)
     }
 
     /// Takes in the entries that were added since the last call. Costs what is new.
@@ -206,7 +230,6 @@ impl<P: Borrow<Policy>> Compactor<P> {
                 self.stored = Some(state);
                 return History::New;
             }
-            state.calibration.use_estimator(weigher.bytes.id());
             let known = state.anchors.len as usize;
             let as_stored = state.clone();
             self.attachment = state.attach(transcript, &self.columns);
@@ -219,6 +242,7 @@ impl<P: Borrow<Policy>> Compactor<P> {
                 History::Beginning => self.aside = Some(as_stored),
                 _ => {}
             }
+            state.calibration.use_estimator(weigher.bytes.id());
             let guard = guard(policy, transcript, &self.columns);
             self.ledger = Ledger::new(state, &guard);
             self.cache.rebuild_from(&self.ledger, &guard, 0);
@@ -271,7 +295,8 @@ impl<P: Borrow<Policy>> Compactor<P> {
     /// # Errors
     /// Figures that cannot be a count of that view are refused, and nothing is learned.
     pub fn handle_usage(&mut self, input_tokens: u64) -> Result<(), Refused> {
-        let state = &mut self.ledger.state;
+        // A resumed state that has not met its record yet knows the view that its last process handed out.
+        let state = self.stored.as_mut().unwrap_or(&mut self.ledger.state);
         let raw = core::mem::take(&mut state.last_view.raw);
         state.calibration.observe(raw, input_tokens)
     }
@@ -280,6 +305,10 @@ impl<P: Borrow<Policy>> Compactor<P> {
     pub fn begin(&mut self, transcript: &dyn Transcript, turn: Turn<'_>) {
         self.pass = None;
         self.schema_tokens = turn.schema_tokens;
+        if let Some(stored) = &mut self.stored {
+            // A turn over no record at all: the next figure is not about the view of the stored state.
+            stored.last_view = crate::state::LastView::default();
+        }
         let state = &mut self.ledger.state;
         state.turn += 1;
         if let Some(named) = turn.reported_window {
@@ -292,7 +321,7 @@ impl<P: Borrow<Policy>> Compactor<P> {
         self.outcome = Outcome {
             tokens_before: tokens,
             tokens_after: tokens,
-            first_changed: self.changed.take(),
+            first_changed: self.changed,
             attachment: self.attachment,
             ..Outcome::default()
         };
@@ -426,11 +455,13 @@ impl<P: Borrow<Policy>> Compactor<P> {
     }
 
     fn commit(&mut self, transcript: &dyn Transcript, pass: Pass) {
-        let guard = guard(self.policy.borrow(), transcript, &self.columns);
-        let Some(done) = pass.conclude(&self.ledger, &mut self.outcome) else { return };
+        let policy = self.policy.borrow();
+        let guard = guard(policy, transcript, &self.columns);
+        let Some(done) = pass.conclude(policy, &self.ledger, &mut self.outcome) else { return };
         let from = first_difference(self.ledger.state(), done.ledger.state(), &self.columns);
         let raw_before = self.ledger.view_raw();
         self.ledger = done.ledger;
+        self.ledger.state.make_room();
         let mut notice = done.notice;
         if let Some(group) = from {
             let piece = self.cache.rebuild_from(&self.ledger, &guard, group);
@@ -448,6 +479,8 @@ impl<P: Borrow<Policy>> Compactor<P> {
 
     fn finish(&mut self, transcript: &dyn Transcript, overflow: bool) {
         let tokens = self.tokens();
+        // Said with a view that is handed out; a turn that was dropped has said nothing.
+        self.changed = None;
         let outcome = &mut self.outcome;
         outcome.tokens_after = tokens;
         if overflow {

@@ -245,6 +245,7 @@ impl CompactionState {
         use crate::transcript::EntryKind;
         let len = columns.len();
         let from = (self.anchors.len as usize).min(len);
+        self.make_room();
         for index in from..len {
             if columns.kind(index) == EntryKind::System {
                 continue;
@@ -266,6 +267,12 @@ impl CompactionState {
         }
         self.anchors.len = u32::try_from(len).unwrap_or(u32::MAX);
         self.anchors.chain = len.checked_sub(1).map(|last| columns.chain(last)).unwrap_or_default();
+    }
+
+    /// Room for all anchors there can be (one step for every power of two), so that a calm turn never allocates.
+    pub(crate) fn make_room(&mut self) {
+        self.anchors.steps.reserve(32usize.saturating_sub(self.anchors.steps.len()));
+        self.anchors.recent.reserve(RECENT.saturating_sub(self.anchors.recent.len()));
     }
 
     /// Starts the memory of the record over, as after a rewrite.

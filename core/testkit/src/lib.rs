@@ -1,6 +1,6 @@
 //! Generators and oracles for the invariants of the core.
 //!
-//! [`script`] makes transcripts out of bytes, with every pathology met in real sessions. [`Session`] drives a
+//! [`entries`] makes transcripts out of bytes, with every pathology met in real sessions. [`Session`] drives a
 //! compactor over one, turn by turn, and checks every invariant after every turn; it panics with a sentence
 //! that names the invariant. Property tests and fuzz targets are glue around these two. [`Reference`]
 //! is a second opinion on views and decisions, which a session asks for after every turn.

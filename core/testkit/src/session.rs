@@ -121,6 +121,12 @@ impl<'p, T: Transcript> Session<'p, T> {
         self.turn.can_summarize = !matches!(answers, Answers::NoSummarizer);
     }
 
+    /// The policy.
+    #[must_use]
+    pub const fn policy(&self) -> &'p Policy {
+        self.policy
+    }
+
     /// The view of the last turn, piece by piece, as [`materialize`] writes it.
     #[must_use]
     pub fn view(&self) -> &[String] {

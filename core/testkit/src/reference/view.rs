@@ -103,7 +103,11 @@ impl Reference<'_> {
             Action::Elide { .. } => marker::media_marker(style, &name),
             Action::Clip { bytes, .. } => marker::arguments_marker(style, &name, *bytes),
             Action::Condense { by, text, .. } => marker::condensed_marker(style, &name, by, text),
-            Action::Clear { bytes, why, .. } => marker::clear_marker(style, &name, is_error, *bytes, *why),
+            Action::Clear { bytes, why, .. } => {
+                let parts = 0..self.transcript.entry(index).parts as usize;
+                let is_media = |part| matches!(self.transcript.part(index, part), PartRef::Image(_) | PartRef::File(_));
+                marker::clear_marker(style, &name, is_error, *bytes, parts.into_iter().any(is_media), *why)
+            }
             Action::Offload(facts) => {
                 let whole = text_of(self.transcript, index);
                 let mut head = (facts.head as usize).min(whole.len());
@@ -229,7 +233,8 @@ impl Reference<'_> {
         let record = state.records().iter().find(|record| record.place.index as usize == index);
         // Named by digest, which is about as long as any id that may stand in a marker, and recalled texts by what they hold.
         let name = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
-        let marker = marker::clear_marker(self.config.style, name, true, 1_000_000, marker::ClearReason::LastResort);
+        let marker =
+            marker::clear_marker(self.config.style, name, true, 1_000_000, true, marker::ClearReason::LastResort);
         self.weight_under(record, index).saturating_sub(self.weigh(&Shown::Text(index, marker)))
     }
 }
