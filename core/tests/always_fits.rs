@@ -1,7 +1,8 @@
 //! Every view fits, or what cannot fit is named (I8): windows from 1k to 1M, schemas larger than the window, single
 //! messages larger than the window, summarizers that fail, overflow or lie, stores that fail, hostile stages.
 //!
-//! 3,000 cases in an ordinary run; `FORESHORTEN_CASES` for longer ones.
+//! 3,000 cases in an ordinary run; `FORESHORTEN_CASES` for longer ones. Longest run so far: 9,000 cases on 29 November 2026
+//! (with 6,000 before it, since the ladder was last changed), none without a view that fits or a floor that is named.
 
 use std::sync::LazyLock;
 

@@ -3,8 +3,10 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use foreshorten_core::{
-    PipelineStage,
-    plan::{MiddleSnip, Proposal, Stage, StageContext},
+    Compactor, PipelineStage,
+    plan::{Level, MiddleSnip, Proposal, Stage, StageContext},
+    state::History,
+    transcript::{Entry, OwnedTranscript},
 };
 use foreshorten_testkit::{
     Answers,
@@ -123,4 +125,64 @@ fn a_pass_makes_no_more_summarizer_calls_than_the_stage_allows() {
     session.step(chat(120, 50, 200));
     assert_eq!(session.calls, 4, "{:?}", session.outcome());
     assert!(session.outcome().cannot_fit.is_none());
+}
+
+/// A state without decisions knows its record all the same: another conversation is another, however long.
+#[test]
+fn another_conversation_that_is_longer_is_still_another() {
+    let policy = built(t10());
+    let known = chat(6, 50, 200);
+    let mut session = session(&policy, Answers::NoSummarizer);
+    session.step(known.clone());
+    let meets = |record: Vec<Entry>| {
+        let mut compactor = Compactor::resume(&policy, session.state().clone());
+        let history = compactor.sync(&OwnedTranscript::from(record));
+        (history, compactor.state() == session.state())
+    };
+    assert_eq!(meets(chat(9, 50, 200)), (History::Foreign, true));
+    let mut edited = known.clone();
+    edited[3] = a(10);
+    edited.extend(chat(2, 50, 200));
+    assert_eq!(meets(edited).0, History::Edited);
+    assert_eq!(meets(known), (History::Grown, true));
+}
+
+/// A preview of what was recalled would be a pointer to a pointer: refused, whoever proposes it.
+#[test]
+fn a_recalled_result_is_never_offloaded_whoever_proposes_it() {
+    let mut config = t10();
+    config.stages = vec![PipelineStage::plan(OffloadAll)];
+    let policy = built(config);
+    let mut session = session(&policy, Answers::NoSummarizer);
+    session.step(pair("first", 50, 1_000));
+    session.step([Entry::tool_call("second", "recall_tool_result", "{\"ref\":\"first\"}"), r("second", 1_000)]);
+    session.step(chat(20, 50, 200));
+    assert_eq!((session.passes, session.level(1), session.level(3)), (1, Level::Preview, Level::Verbatim));
+}
+
+struct OffloadAll;
+
+impl Stage for OffloadAll {
+    fn name(&self) -> &str {
+        "offload_all"
+    }
+
+    fn plan(&self, ctx: &mut StageContext<'_>) {
+        for entry in ctx.visible() {
+            let _ = ctx.propose(Proposal::Offload { entry, head: 100, tail: 0 });
+        }
+    }
+}
+
+/// A group kept beside a note for a pin in it keeps what was decided about its other entries.
+#[test]
+fn a_group_kept_beside_a_note_keeps_its_decisions() {
+    let policy = built(t10());
+    let mut session = session(&policy, Answers::NoSummarizer);
+    session.step([u(50)]);
+    session.step(pair("p", 100, 1_500));
+    session.compactor.pin(1).unwrap();
+    session.step(chat(28, 50, 200));
+    assert!(session.state().notes()[0].keeps(1) && session.is_verbatim(1));
+    assert!(session.level(2) > Level::Verbatim && session.level(2) < Level::Covered, "{:?}", session.level(2));
 }

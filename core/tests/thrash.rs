@@ -26,8 +26,8 @@ fn turn(script: &mut Script<'_>, number: usize, tokens: u64) -> Vec<Entry> {
     };
     let id = format!("t{number}");
     match script.below(6) {
-        0 => vec![Entry::user(text(30)), Entry::assistant(text(70))],
-        1 => vec![Entry::assistant(text(100))],
+        // Never answers alone: in a row they are one message, and the newest message cannot shrink.
+        0 | 1 => vec![Entry::user(text(30)), Entry::assistant(text(70))],
         _ => vec![
             Entry::tool_call(id.clone(), "read", format!("{{\"q\":\"{number}\"}}")),
             Entry::tool_result(id, text(95)),
