@@ -5,7 +5,7 @@ use foreshorten_core::{
     transcript::Transcript,
 };
 
-use crate::store::FileStore;
+use crate::stores::FileStore;
 
 /// Who writes summaries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]

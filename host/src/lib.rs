@@ -6,8 +6,14 @@ pub mod drive;
 pub mod economics;
 pub mod formats;
 pub mod options;
+pub mod provider;
+pub mod record;
 pub mod replay;
 pub mod report;
-pub mod store;
+pub mod session;
+pub mod stores;
+pub mod summarizer;
+pub mod tool;
+pub mod view;
 
 pub use foreshorten_core as core;

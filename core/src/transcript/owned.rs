@@ -18,6 +18,30 @@ pub enum Part {
     Opaque(Vec<u8>),
 }
 
+impl Part {
+    /// The part as a [`Transcript`] lends it.
+    #[must_use]
+    pub fn lend(&self) -> PartRef<'_> {
+        match self {
+            Self::Text(text) => PartRef::Text(text),
+            Self::Image(media_type, data) => PartRef::Image(Media { media_type, name: "", data }),
+            Self::File(media_type, name, data) => PartRef::File(Media { media_type, name, data }),
+            Self::Opaque(data) => PartRef::Opaque(data),
+        }
+    }
+}
+
+impl From<PartRef<'_>> for Part {
+    fn from(part: PartRef<'_>) -> Self {
+        match part {
+            PartRef::Text(text) => Self::Text(text.into()),
+            PartRef::Image(media) => Self::Image(media.media_type.into(), media.data.into()),
+            PartRef::File(media) => Self::File(media.media_type.into(), media.name.into(), media.data.into()),
+            PartRef::Opaque(data) => Self::Opaque(data.into()),
+        }
+    }
+}
+
 /// One owned entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
@@ -46,6 +70,23 @@ impl Entry {
             is_error: false,
             sealed: false,
             parts: vec![Part::Text(text.into())],
+        }
+    }
+
+    /// A copy of the entry at `index` of `transcript`.
+    ///
+    /// # Panics
+    /// When there is no such entry.
+    #[must_use]
+    pub fn copy_of(transcript: &dyn Transcript, index: usize) -> Self {
+        let facts = transcript.entry(index);
+        Self {
+            kind: facts.kind,
+            call_id: facts.call_id.into(),
+            name: facts.name.into(),
+            is_error: facts.is_error,
+            sealed: facts.sealed,
+            parts: (0..facts.parts as usize).map(|part| transcript.part(index, part).into()).collect(),
         }
     }
 
@@ -97,6 +138,19 @@ impl Entry {
     pub fn sealed(mut self) -> Self {
         self.sealed = true;
         self
+    }
+
+    /// The facts of the entry, as a [`Transcript`] lends them.
+    #[must_use]
+    pub fn facts(&self) -> EntryRef<'_> {
+        EntryRef {
+            kind: self.kind,
+            call_id: &self.call_id,
+            name: &self.name,
+            is_error: self.is_error,
+            sealed: self.sealed,
+            parts: u32::try_from(self.parts.len()).unwrap_or(u32::MAX),
+        }
     }
 
     /// The same entry with one more part.
@@ -151,23 +205,10 @@ impl Transcript for OwnedTranscript {
     }
 
     fn entry(&self, index: usize) -> EntryRef<'_> {
-        let entry = &self.entries[index];
-        EntryRef {
-            kind: entry.kind,
-            call_id: &entry.call_id,
-            name: &entry.name,
-            is_error: entry.is_error,
-            sealed: entry.sealed,
-            parts: u32::try_from(entry.parts.len()).unwrap_or(u32::MAX),
-        }
+        self.entries[index].facts()
     }
 
     fn part(&self, index: usize, part: usize) -> PartRef<'_> {
-        match &self.entries[index].parts[part] {
-            Part::Text(text) => PartRef::Text(text),
-            Part::Image(media_type, data) => PartRef::Image(Media { media_type, name: "", data }),
-            Part::File(media_type, name, data) => PartRef::File(Media { media_type, name, data }),
-            Part::Opaque(data) => PartRef::Opaque(data),
-        }
+        self.entries[index].parts[part].lend()
     }
 }

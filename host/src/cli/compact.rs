@@ -16,7 +16,7 @@ use foreshorten::{
     drive::{SummarizerKind, settle},
     formats::{Body, Format, FormatError, ToolsEdit, Written, parse_body, recall_tool_schema},
     options::PolicyOptions,
-    store::{FileStore, Staged, stage},
+    stores::{FileStore, Staged, stage},
 };
 use serde_json::{Value, json};
 

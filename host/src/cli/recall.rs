@@ -12,7 +12,7 @@ use foreshorten::{
         transcript::{PartRef, Transcript as _, text_of},
     },
     formats::{Format, WireTranscript, decode_media, parse_body, read_session},
-    store::{FileStore, Stored},
+    stores::{FileStore, Stored},
 };
 
 use super::{failure::Failure, files};

@@ -74,6 +74,55 @@ impl Body {
         self.transcript.source().as_bytes()
     }
 
+    /// A bare list of messages or items with nothing in it yet, to be grown with [`push`](Self::push).
+    pub(crate) fn growing(format: Format) -> Self {
+        let source = Arc::new(String::from("[]"));
+        let whole = Span::new(0, 2);
+        Self {
+            format,
+            transcript: Builder::new(&source).finish(),
+            root: whole,
+            conversation: whole,
+            reason: String::new(),
+            tools: Vec::new(),
+            model: None,
+            max_tokens: None,
+            partial: None,
+        }
+    }
+
+    /// Appends the raw JSON of one message or item to a [`growing`](Self::growing) list. Costs what is new.
+    ///
+    /// # Errors
+    /// When the text is no JSON, no message of the format, or the list would be above 4 GiB; nothing is changed then.
+    pub(crate) fn push(&mut self, raw: &str) -> Result<(), FormatError> {
+        let parsed = Parsed::document(raw)?;
+        // Tried alone first, so that a refusal leaves no half message behind.
+        read_message(&mut Builder::new(&Arc::default()), self.format, parsed.root())?;
+        let empty = self.transcript.units.is_empty();
+        let from = self.transcript.source().len() - 1;
+        if u32::try_from(from + raw.len() + 2).is_err() {
+            return Err(FormatError::at(&[], 0, "at most 4 GiB", format!("{} bytes", from + raw.len() + 2)));
+        }
+        let blank = Builder::new(&Arc::default()).finish();
+        let mut wire = std::mem::replace(&mut self.transcript, blank);
+        let mut source = wire.take_source();
+        let text = Arc::make_mut(&mut source);
+        text.truncate(from);
+        if !empty {
+            text.push(',');
+        }
+        let start = text.len();
+        text.push_str(raw);
+        text.push(']');
+        let whole = Span::new(0, text.len());
+        let mut b = Builder::extending(wire, Arc::clone(&source));
+        let read = read_message(&mut b, self.format, Json::at(&source, start));
+        self.transcript = b.finish();
+        (self.root, self.conversation) = (whole, whole);
+        read
+    }
+
     /// Reads what stands around the conversation, and finds it.
     fn head<'a>(&mut self, b: &mut Builder, root: Json<'a>) -> Option<Json<'a>> {
         let [messages, input, tools, functions, model, system, instructions] =

@@ -100,6 +100,10 @@ impl WireTranscript {
         &self.source
     }
 
+    pub(crate) fn take_source(&mut self) -> Arc<String> {
+        std::mem::take(&mut self.source)
+    }
+
     fn str(&self, text: Str) -> &str {
         match text {
             Str::Empty => "",
@@ -232,6 +236,13 @@ impl Builder {
             slot: Slot::None,
         };
         Self { wire, decoded: Vec::new(), scratch }
+    }
+
+    /// Goes on with a record whose source has grown to `source`.
+    pub(crate) fn extending(mut wire: WireTranscript, source: Arc<String>) -> Self {
+        wire.source = source;
+        let decoded = std::mem::take(&mut wire.decoded).into_bytes();
+        Self { decoded, wire, ..Self::new(&Arc::default()) }
     }
 
     /// Number of entries so far.
