@@ -11,7 +11,7 @@ use foreshorten::{
     options::PolicyOptions,
     replay::{Setting, replay},
     report::{ReplayReport, html, json, table},
-    store::write_atomically,
+    stores::write_atomically,
 };
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use rayon::prelude::*;
