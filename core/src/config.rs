@@ -163,7 +163,7 @@ impl PolicyConfig {
                 "reserve_output_tokens",
                 "below `context_window`",
             )?;
-            let usable = self.budget(window, Mode::Proactive).usable;
+            let usable = self.budget(window, Mode::Proactive, None).usable;
             if let Watermark::Tokens(at) = self.compact_at {
                 check(at <= usable, "compact_at", "no more than the usable window (window minus reserve)")?;
             }
@@ -193,15 +193,12 @@ impl PolicyConfig {
         Ok(Policy { config: self })
     }
 
-    fn budget(&self, window: u64, mode: Mode) -> TokenBudget {
-        TokenBudget::new(
-            window,
-            self.reserve_output_tokens.unwrap_or(DEFAULT_RESERVE),
-            self.compact_at,
-            self.compact_to,
-            self.keep_recent_tokens,
-            mode,
-        )
+    fn budget(&self, window: u64, mode: Mode, output_tokens: Option<u64>) -> TokenBudget {
+        let reserve = match (self.reserve_output_tokens, output_tokens) {
+            (Some(reserve), asked) => reserve.max(asked.unwrap_or(0)),
+            (None, asked) => asked.unwrap_or(DEFAULT_RESERVE),
+        };
+        TokenBudget::new(window, reserve, self.compact_at, self.compact_to, self.keep_recent_tokens, mode)
     }
 }
 
@@ -221,7 +218,21 @@ impl Policy {
     /// The room in a window.
     #[must_use]
     pub fn budget(&self, window: u64, mode: Mode) -> TokenBudget {
-        self.config.budget(window, mode)
+        self.config.budget(window, mode, None)
+    }
+
+    /// The room in a window for a request that asks for up to `output_tokens` of output: the larger of that and an
+    /// explicit `reserve_output_tokens` is kept free, and no more than half the window.
+    ///
+    /// ```
+    /// use foreshorten_core::{Policy, budget::Mode};
+    /// let policy = Policy::default();
+    /// assert_eq!(policy.budget_for(200_000, Mode::Proactive, Some(64_000)).usable, 136_000);
+    /// assert_eq!(policy.budget_for(200_000, Mode::Proactive, Some(1_000)).usable, 199_000);
+    /// ```
+    #[must_use]
+    pub fn budget_for(&self, window: u64, mode: Mode, output_tokens: Option<u64>) -> TokenBudget {
+        self.config.budget(window, mode, output_tokens)
     }
 }
 

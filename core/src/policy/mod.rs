@@ -45,6 +45,9 @@ pub struct Turn<'a> {
     pub summarizer_window: Option<u64>,
     /// A summarizer is at hand. Without one no summary is asked for.
     pub can_summarize: bool,
+    /// The most output tokens this request asks for. That much is kept free at least, and no more than half the window;
+    /// without an explicit `reserve_output_tokens` it takes the place of the default.
+    pub output_tokens: Option<u64>,
 }
 
 /// What [`Compactor::poll`] asks the host to do.
@@ -361,6 +364,17 @@ impl<P: Borrow<Policy>> Compactor<P> {
             pass.handle_summary(self.policy.borrow(), transcript, &self.columns, reply);
             // Failures count whether or not the pass comes to anything.
             self.ledger.state.breaker = *pass.breaker();
+        }
+    }
+
+    /// Answers [`Effect::Summarize`] with a summary that no model wrote. It is judged like any other, but says nothing
+    /// about the summarizer: the breaker stays as it was.
+    pub fn handle_extract(&mut self, transcript: &dyn Transcript, text: String) {
+        if let Some(pass) = &mut self.pass {
+            let breaker = *pass.breaker();
+            let reply = SummaryReply { text, finish: Finish::Complete };
+            pass.handle_summary(self.policy.borrow(), transcript, &self.columns, Ok(reply));
+            pass.set_breaker(breaker);
         }
     }
 

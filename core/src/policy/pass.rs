@@ -93,10 +93,10 @@ impl Pass {
         };
         let (mut budget, mut limit) = match window {
             Some(window) => {
-                let budget = policy.budget(window, mode);
+                let budget = policy.budget_for(window, mode, turn.output_tokens);
                 (budget, budget.usable)
             }
-            None if turn.overflow => (policy.budget(tokens.saturating_mul(2), mode), tokens),
+            None if turn.overflow => (policy.budget_for(tokens.saturating_mul(2), mode, turn.output_tokens), tokens),
             None => return None,
         };
         if turn.overflow && (window.is_none() || tokens <= budget.usable) {
@@ -216,6 +216,10 @@ impl Pass {
 
     pub(super) fn breaker(&self) -> &Breaker {
         self.trial.state().breaker()
+    }
+
+    pub(super) fn set_breaker(&mut self, breaker: Breaker) {
+        self.trial.state.breaker = breaker;
     }
 
     fn guard<'a>(&self, policy: &'a Policy, transcript: &'a dyn Transcript, columns: &'a Columns) -> Guard<'a> {

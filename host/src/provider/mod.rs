@@ -5,7 +5,7 @@
 //! any other client is a few lines:
 //!
 //! ```
-//! use foreshorten::provider::{Delta, FinishReason, ModelReply, ModelRequest, Provider, ProviderError};
+//! use foreshorten::provider::{Delta, FinishReason, ModelReply, ModelRequest, OnDelta, Provider, ProviderError};
 //! use foreshorten::record::Message;
 //! use foreshorten_core::transcript::Entry;
 //!
@@ -21,7 +21,7 @@
 //!     async fn complete(
 //!         &self,
 //!         request: &ModelRequest<'_>,
-//!         on_delta: &(dyn Fn(Delta<'_>) + Send + Sync),
+//!         on_delta: &OnDelta<'_>,
 //!     ) -> Result<ModelReply, ProviderError> {
 //!         let said = request.view.entries(request.record).pop();
 //!         let text = format!("{:?}", said.map(|entry| entry.parts));
@@ -136,6 +136,9 @@ pub enum Delta<'a> {
     ToolCall(&'a str),
 }
 
+/// Who is told of pieces while they come in.
+pub type OnDelta<'a> = dyn Fn(Delta<'_>) + Send + Sync + 'a;
+
 /// What a provider counted. What it does not say is `None` or 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -239,11 +242,7 @@ pub trait Provider: Send + Sync {
     ///
     /// # Errors
     /// What happened, classified; see [`ProviderError`]. An error means that nothing of the answer is kept.
-    async fn complete(
-        &self,
-        request: &ModelRequest<'_>,
-        on_delta: &(dyn Fn(Delta<'_>) + Send + Sync),
-    ) -> Result<ModelReply, ProviderError>;
+    async fn complete(&self, request: &ModelRequest<'_>, on_delta: &OnDelta<'_>) -> Result<ModelReply, ProviderError>;
 
     /// The context window that the endpoint's listing names for `model`, in tokens: asked by the caller at most once
     /// in a while, with a time-out. `Ok(None)`: it answers, and names none.

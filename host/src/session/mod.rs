@@ -7,6 +7,9 @@
 //! Writes are compare-and-swap: a [`Commit`] names the version it was made from, and a store that has moved on answers
 //! [`CommitError::Conflict`]. The loser loads again, joins the two states and commits its own messages behind the others.
 
+mod memory;
+pub use memory::MemorySessions;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -1,5 +1,11 @@
 //! Who writes summaries of old stretches.
 
+mod extractive;
+mod llm;
+
+pub use extractive::ExtractiveSummarizer;
+pub use llm::{LlmSummarizer, SummaryMode};
+
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -34,6 +40,8 @@ pub struct SummaryAsk<'a> {
     pub window: Option<u64>,
     /// Calibrated tokens of `view`.
     pub view_tokens: u64,
+    /// Calls of this pass so far that were too long for the model.
+    pub overflows: u32,
 }
 
 /// A summary.
@@ -51,8 +59,9 @@ pub struct Summary {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SummaryError {
-    /// The prompt was too long for the summarizer's model: a smaller piece is tried.
-    Overflow,
+    /// The prompt was too long for the summarizer's model: a smaller piece is tried. When it was the run's own model,
+    /// this is the window that its endpoint named.
+    Overflow(Option<u64>),
     /// The call failed.
     Provider(ProviderError),
     /// Another reason, in words.
@@ -62,7 +71,7 @@ pub enum SummaryError {
 impl std::fmt::Display for SummaryError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Overflow => f.write_str("the prompt was too long for the summarizer's model"),
+            Self::Overflow(_) => f.write_str("the prompt was too long for the summarizer's model"),
             Self::Provider(error) => error.fmt(f),
             Self::Other(why) => f.write_str(why),
         }
