@@ -5,7 +5,7 @@
 //! any other client is a few lines:
 //!
 //! ```
-//! use foreshorten::provider::{Delta, FinishReason, ModelReply, ModelRequest, Provider, ProviderError};
+//! use foreshorten::provider::{Delta, FinishReason, ModelReply, ModelRequest, OnDelta, Provider, ProviderError};
 //! use foreshorten::record::Message;
 //! use foreshorten_core::transcript::Entry;
 //!
@@ -21,7 +21,7 @@
 //!     async fn complete(
 //!         &self,
 //!         request: &ModelRequest<'_>,
-//!         on_delta: &(dyn Fn(Delta<'_>) + Send + Sync),
+//!         on_delta: &OnDelta<'_>,
 //!     ) -> Result<ModelReply, ProviderError> {
 //!         let said = request.view.entries(request.record).pop();
 //!         let text = format!("{:?}", said.map(|entry| entry.parts));
@@ -32,6 +32,8 @@
 //! ```
 
 mod error;
+#[cfg(feature = "http")]
+pub mod http;
 
 pub use error::{ProviderError, Rejection};
 
@@ -134,7 +136,12 @@ pub enum Delta<'a> {
     Reasoning(&'a str),
     /// A tool call begins: its name.
     ToolCall(&'a str),
+    /// The answer broke off and is asked for again: what came so far is void.
+    Restart,
 }
+
+/// Who is told of pieces while they come in.
+pub type OnDelta<'a> = dyn Fn(Delta<'_>) + Send + Sync + 'a;
 
 /// What a provider counted. What it does not say is `None` or 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -239,11 +246,7 @@ pub trait Provider: Send + Sync {
     ///
     /// # Errors
     /// What happened, classified; see [`ProviderError`]. An error means that nothing of the answer is kept.
-    async fn complete(
-        &self,
-        request: &ModelRequest<'_>,
-        on_delta: &(dyn Fn(Delta<'_>) + Send + Sync),
-    ) -> Result<ModelReply, ProviderError>;
+    async fn complete(&self, request: &ModelRequest<'_>, on_delta: &OnDelta<'_>) -> Result<ModelReply, ProviderError>;
 
     /// The context window that the endpoint's listing names for `model`, in tokens: asked by the caller at most once
     /// in a while, with a time-out. `Ok(None)`: it answers, and names none.
