@@ -32,6 +32,8 @@
 //! ```
 
 mod error;
+#[cfg(feature = "http")]
+pub mod http;
 
 pub use error::{ProviderError, Rejection};
 
@@ -134,6 +136,8 @@ pub enum Delta<'a> {
     Reasoning(&'a str),
     /// A tool call begins: its name.
     ToolCall(&'a str),
+    /// The answer broke off and is asked for again: what came so far is void.
+    Restart,
 }
 
 /// Who is told of pieces while they come in.
