@@ -119,6 +119,11 @@ pub enum Event {
         /// The piece.
         text: String,
     },
+    /// The answer broke off and is asked for again: the pieces told so far do not count.
+    Restarted {
+        /// The session.
+        session: String,
+    },
     /// An answer is recorded.
     Answered {
         /// The session.

@@ -85,8 +85,8 @@ impl Runner {
             outcome.rounds += 1;
             let reply = self.turn(posture, session, &mut outcome).await?;
             let messages: Vec<Arc<Message>> = reply.messages.into_iter().map(Arc::new).collect();
-            let text: Vec<String> = messages.iter().map(|message| message.text_of(EntryKind::Assistant)).collect();
-            outcome.text = text.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n");
+            let texts = messages.iter().map(|message| message.text_of(EntryKind::Assistant));
+            outcome.text = texts.filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n");
             self.step(session, &**posture.policy, messages.clone(), false).await?;
             let called = self.call_tools(posture, session, &messages).await?;
             if !called && reply.finish != FinishReason::Paused {
@@ -325,6 +325,7 @@ impl Runner {
         match delta {
             Delta::Text(text) => self.tell(Event::Text { session, text: text.into() }),
             Delta::Reasoning(text) => self.tell(Event::Reasoning { session, text: text.into() }),
+            Delta::Restart => self.tell(Event::Restarted { session }),
             Delta::ToolCall(_) => {}
         }
     }

@@ -1,6 +1,7 @@
 //! A model in this process, for tests of the runner: it counts by a rule of its own, has a window, and does what a script
 //! says.
 #![allow(dead_code, reason = "every test crate uses its own part")]
+#![allow(clippy::unwrap_used, clippy::or_fun_call, reason = "this is test code")]
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
