@@ -333,8 +333,9 @@ impl Call<'_> {
             None => inner.progress.answer(&config.agent, config.seed, session, request),
         };
         answer = trouble::change(fault, answer).limit(limit);
-        if let Some(stop) = forced.filter(|_| answer.calls.is_empty()) {
-            answer.stop = stop;
+        if let Some(stop) = forced {
+            // Stopped before any call was made.
+            answer = Answer::new(answer.reasoning, answer.text, Vec::new(), stop);
         }
         let pieces = request.pieces(dropped, config.counting.old_reasoning);
         let hit = inner.cache.look_up(request.protocol, &request.model, &pieces);
@@ -353,7 +354,7 @@ impl Call<'_> {
         let id = inner.progress.id(config.seed, 0);
         let frame = self.frame(request, id, true_usage.told(lie));
         inner.issued.remember(&frame, &answer);
-        if !fault.is_some_and(Fault::spoils) {
+        if forced.is_none() && !fault.is_some_and(Fault::spoils) {
             inner.progress.delivered(session, request, &answer, summary_mode.is_some());
         }
         drop(inner);

@@ -1,5 +1,7 @@
 //! Whole conversations, plain and streamed.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests; a failure here is a failed test")]
+
 mod common;
 
 use common::{PROTOCOLS, Talk, post, prompt_and_cached, start, stream};

@@ -1,6 +1,7 @@
 //! A small agent for each protocol: keeps the whole conversation, answers the model's calls.
 
 #![allow(dead_code, reason = "each test binary uses a part of it")]
+#![allow(clippy::unwrap_used, reason = "helpers of tests; a failure here is a failed test")]
 
 use std::time::Duration;
 
