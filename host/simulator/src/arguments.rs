@@ -108,3 +108,43 @@ fn text(name: &str, dice: &mut Dice) -> String {
     }
     format!("{}-{}", dice.word(), dice.below(100))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_fit_the_schema_offered() {
+        let schema = json!({"type": "object", "required": ["mode", "count", "paths", "deep", "when"], "properties": {
+            "mode": {"enum": ["fast", "slow"]},
+            "count": {"type": "integer", "minimum": 3, "maximum": 5},
+            "paths": {"type": "array", "items": {"type": "string"}},
+            "deep": {"type": "object", "required": ["flag"], "properties": {"flag": {"type": "boolean"}}},
+            "when": {"anyOf": [{"type": ["null", "string"]}, {"type": "null"}]},
+        }});
+        for seed in 0..50 {
+            let made = arguments(&schema, &mut Dice::new(seed, 0, 0));
+            assert!(made["mode"] == "fast" || made["mode"] == "slow");
+            assert!((3..=5).contains(&made["count"].as_u64().unwrap()));
+            assert!(made["paths"].as_array().unwrap().iter().all(|path| path.as_str().unwrap().contains('/')));
+            assert!(made["deep"]["flag"].is_boolean() && made["when"].is_string());
+        }
+    }
+
+    #[test]
+    fn odd_schemas_make_empty_objects() {
+        for schema in [json!(null), json!({}), json!({"type": "object"}), json!({"required": 3, "properties": []})] {
+            assert_eq!(arguments(&schema, &mut Dice::new(1, 0, 0)), json!({}));
+        }
+        assert_eq!(recall_arguments(&json!({}), "r1"), json!({"reference": "r1"}));
+    }
+
+    #[test]
+    fn a_schema_without_end_comes_to_one() {
+        let mut schema = json!({"type": "object"});
+        for _ in 0..40 {
+            schema = json!({"type": "object", "required": ["x"], "properties": {"x": {"anyOf": [schema]}}});
+        }
+        assert!(arguments(&schema, &mut Dice::new(1, 0, 0)).is_object());
+    }
+}

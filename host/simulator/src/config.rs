@@ -42,6 +42,8 @@ pub struct Config {
     pub faults: Vec<Rule>,
     /// Size in bytes of the pieces a streamed body is cut into. `None` (the default) sends one event a piece.
     pub frame_bytes: Option<usize>,
+    /// Whether the log keeps every body. Default false: long runs send hundreds of megabytes.
+    pub keep_bodies: bool,
 }
 
 impl Config {
@@ -63,6 +65,7 @@ impl Default for Config {
             models: Models::default(),
             faults: Vec::new(),
             frame_bytes: None,
+            keep_bodies: false,
         }
     }
 }
@@ -198,7 +201,8 @@ impl Default for Strictness {
 /// view holds, so that runs with different views can be compared; recalls excepted.
 #[derive(Debug, Clone)]
 pub struct Agent {
-    /// Tool rounds after each user message before it stops; 0 never calls a tool. Default 8.
+    /// Tool rounds after each user message before it stops; 0 never calls a tool. Default 8. A request that ends in a
+    /// user's text begins a new count.
     pub rounds: u64,
     /// Calls in one round are 1 to this many. Default 3.
     pub max_parallel: u64,

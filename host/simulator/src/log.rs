@@ -10,6 +10,10 @@ pub struct Record {
     pub number: u64,
     /// Protocol of the path.
     pub protocol: Protocol,
+    /// The header `x-simulator-session`; empty where there is none.
+    pub session: String,
+    /// The body as it came, if [`crate::Config::keep_bodies`] says so.
+    pub body: Option<Vec<u8>>,
     /// The `model` asked for.
     pub model: String,
     /// Whether a stream was asked for.

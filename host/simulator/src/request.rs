@@ -148,8 +148,8 @@ impl Request {
         pieces
     }
 
-    /// How many items must go from the front so that the rest weighs at most `room`, and what then is left.
-    pub(crate) fn truncate(&self, total: u64, room: u64) -> (usize, u64) {
+    /// How many items must go from the front so that the rest weighs at most `room`.
+    pub(crate) fn truncate(&self, total: u64, room: u64) -> usize {
         let (mut dropped, mut left) = (0, total);
         for item in self.items.iter().take(self.items.len().saturating_sub(1)) {
             if left <= room {
@@ -160,7 +160,7 @@ impl Request {
                 left = left.saturating_sub(item.tokens());
             }
         }
-        (dropped, left)
+        dropped
     }
 
     /// The text that may be an instruction: the system prompts, and the newest text if it is no tool's.

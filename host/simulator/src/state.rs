@@ -163,6 +163,8 @@ impl State {
         let record = Record {
             number,
             protocol,
+            session: head.session.clone(),
+            body: config.keep_bodies.then(|| body.to_vec()),
             model: String::new(),
             stream: false,
             key_seen: head.key.is_some(),
@@ -293,9 +295,11 @@ impl Call<'_> {
             return Err(output_cap(request.protocol, asked, cap, &request.model));
         }
         self.record.read_tokens = prompt;
+        let (old_reasoning, fixed) = (self.config.counting.old_reasoning, self.fixed());
         let mut cut = |room: u64, say: bool| {
-            let (dropped, left) = request.truncate(prompt, room);
-            self.record.read_tokens = left;
+            let dropped = request.truncate(prompt, room);
+            let read = request.pieces(dropped, old_reasoning).iter().map(|(_, tokens)| tokens).sum::<u64>();
+            self.record.read_tokens = read + fixed;
             (dropped, say.then_some(Stop::Window))
         };
         if let Some(Fault::Truncate { keep, say }) = fault

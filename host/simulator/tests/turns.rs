@@ -217,3 +217,46 @@ async fn a_marker_is_recalled_with_its_own_reference() {
         assert_eq!(simulator.stats().recalls, 7);
     }
 }
+
+#[tokio::test]
+async fn several_agents_at_one_simulator_are_kept_apart() {
+    let simulator = start(|config| {
+        config.agent.rounds = 2;
+        config.keep_bodies = true;
+    });
+    let client = reqwest::Client::new();
+    let mut said = Vec::new();
+    for session in ["a", "b", "a", "b"] {
+        let body = Talk::new(Protocol::Chat).say("hello").body;
+        let request = client.post(simulator.base_url() + "/v1/chat/completions").json(&body);
+        let request = request.bearer_auth("simulator-key").header("x-simulator-session", session);
+        assert_eq!(request.send().await.unwrap().status(), 200);
+        let record = simulator.log().pop().unwrap();
+        assert_eq!(record.session, session);
+        assert_eq!(serde_json::from_slice::<Value>(&record.body.unwrap()).unwrap(), body);
+        said.push((record.text, record.calls[0].arguments.clone()));
+    }
+    assert!(said[0] == said[1] && said[2] == said[3] && said[0] != said[2]);
+}
+
+#[tokio::test]
+async fn a_request_without_tools_is_no_turn_of_the_agent() {
+    let simulator = start(|_| {});
+    let mut talk = Talk::new(Protocol::Chat).say("hello");
+    talk.ask(&simulator).await;
+    simulator.reset();
+    let title = json!({"model": "sim-1", "messages": [{"role": "user", "content": "Give this chat a title."}]});
+    let (_, answer) = post(&simulator, Protocol::Chat, &title).await;
+    assert_eq!(answer["choices"][0]["finish_reason"], "stop");
+    let mut again = Talk::new(Protocol::Chat).say("hello");
+    again.ask(&simulator).await;
+    let arguments = |talk: &Talk| talk.body["messages"][2]["tool_calls"][0]["function"]["arguments"].clone();
+    assert_eq!(arguments(&talk), arguments(&again));
+}
+
+#[test]
+fn a_simulator_starts_and_stops_without_a_runtime_around_it() {
+    let simulator = start(|_| {});
+    assert!(simulator.base_url().starts_with("http://127.0.0.1:"));
+    drop(simulator);
+}
