@@ -106,13 +106,15 @@ impl Progress {
         let ordinary: Vec<&Tool<'_>> = tools.iter().filter(|tool| tool.name != agent.recall_tool).collect();
         let fresh = request.items.last().is_some_and(|item| item.user_text);
         let rounds = if fresh { 0 } else { rounds };
-        let may_call = !ordinary.is_empty() && rounds < agent.rounds && request.field("tool_choice") != "none";
+        let choice = request.field("tool_choice");
+        let forbidden = choice == "none" || choice["type"] == "none";
+        let may_call = !ordinary.is_empty() && rounds < agent.rounds && !forbidden;
 
         let mut dice = Dice::new(seed, turn, 1);
         let mut calls = Vec::new();
         if may_call {
-            let parallel = request.field("parallel_tool_calls") != &Value::Bool(false);
-            let most = if parallel { agent.max_parallel.max(1) } else { 1 };
+            let alone = request.field("parallel_tool_calls") == false || choice["disable_parallel_tool_use"] == true;
+            let most = if alone { 1 } else { agent.max_parallel.max(1) };
             let count = 1 + dice.below(most);
             for number in 0..count {
                 let mut dice = Dice::new(seed, turn, 100 + number);

@@ -89,6 +89,19 @@
 //! for the opening of the answer. [`Counting`] has the knobs. The cache: OpenAI's reads the longest prefix that any
 //! answered request began with, in steps of 128 from 1,024 on; Anthropic's reads and writes at cache marks only and looks
 //! back 20 blocks. A prefix ends between messages (or Anthropic's blocks), never within one. Nothing expires.
+//!
+//! # What is not modelled
+//!
+//! - State held by the server: `previous_response_id`, `conversation`, `thread`, stored responses, batches, files.
+//! - Hosted tools, custom (free-text) tools as calls of the model, structured output, `n` above 1, log probabilities,
+//!   audio; `redacted_thinking`, `compaction` items and server-side context management. `tool_choice` is heeded as far as
+//!   `none`, `parallel_tool_calls` (or `disable_parallel_tool_use`) as far as one call at a time.
+//! - Tokenizers other than o200k_base. Anthropic's counts are those times a factor, so their error is even over all
+//!   kinds of text; the real one is not.
+//! - Rate limits that follow from use: a 429 comes when a rule says so. No tiers, no HTTP/2, no TLS, no compression.
+//! - Cache expiry, cache routing, hits within a message, the price of one hour against five minutes.
+//! - The exact order in which a real endpoint notices several mistakes at once. Texts of errors were taken from clients
+//!   and reports, not from live endpoints.
 
 mod agent;
 mod arguments;

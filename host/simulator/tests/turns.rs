@@ -260,3 +260,29 @@ fn a_simulator_starts_and_stops_without_a_runtime_around_it() {
     assert!(simulator.base_url().starts_with("http://127.0.0.1:"));
     drop(simulator);
 }
+
+#[tokio::test]
+async fn a_model_told_to_call_nothing_or_one_thing_at_a_time_obeys() {
+    for (protocol, none, one) in [
+        (Protocol::Chat, json!({"tool_choice": "none"}), json!({"parallel_tool_calls": false})),
+        (Protocol::Responses, json!({"tool_choice": "none"}), json!({"parallel_tool_calls": false})),
+        (
+            Protocol::Messages,
+            json!({"tool_choice": {"type": "none"}}),
+            json!({"tool_choice": {"type": "auto", "disable_parallel_tool_use": true}}),
+        ),
+    ] {
+        let simulator = start(|_| {});
+        let with = |extra: &Value| {
+            let mut talk = Talk::new(protocol).say("hello");
+            talk.body.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
+            talk
+        };
+        for _ in 0..6 {
+            with(&one).ask(&simulator).await;
+        }
+        assert!(simulator.log().iter().all(|record| record.calls.len() == 1), "{protocol:?}");
+        with(&none).ask(&simulator).await;
+        assert!(simulator.log().pop().unwrap().calls.is_empty(), "{protocol:?}");
+    }
+}
