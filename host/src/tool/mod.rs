@@ -17,6 +17,12 @@
 //! }
 //! ```
 
+mod limit;
+mod recall;
+
+pub use limit::{LimitedTool, MAX_OUTPUT_CHARS, limit_output};
+pub use recall::{RecallTool, make_recall_tool};
+
 use std::sync::Arc;
 
 use async_trait::async_trait;
