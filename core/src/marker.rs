@@ -160,6 +160,75 @@ pub fn condensed_marker(style: MarkerStyle, reference: &str, by: &str, text: &st
     out
 }
 
+const TRIMMED: &str = "[Tool output trimmed in the record; it was ";
+const TRIMMED_STORED: &str = " to retrieve the full output.]";
+const TRIMMED_LOST: &str = "The rest is gone, unless a store has \"";
+
+/// Stands at the end of a tool output that was trimmed in the record itself. `bytes` and `digest` are of the whole
+/// content, `stored` says that a store is known to have it.
+#[must_use]
+pub fn trim_marker(style: MarkerStyle, digest: &Digest, bytes: u64, media: bool, stored: bool) -> String {
+    let mut out = String::from(TRIMMED);
+    push_number(&mut out, bytes);
+    out.push_str(if media { " bytes, with images or files. " } else { " bytes. " });
+    let reference = digest_reference(digest);
+    if stored && style.recall_tool {
+        push_recall(&mut out, style, &reference, TRIMMED_STORED);
+    } else {
+        out.push_str(TRIMMED_LOST);
+        out.push_str(&reference);
+        out.push_str("\".]");
+    }
+    out
+}
+
+/// A tool output that was trimmed in the record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Trimmed<'a> {
+    /// What is left of it.
+    pub head: &'a str,
+    /// The marker after it.
+    pub marker: &'a str,
+    /// Digest of the whole content.
+    pub digest: Digest,
+    /// When it was trimmed a store had it.
+    pub stored: bool,
+}
+
+/// Reads what [`trim_marker`] wrote at the end of a tool output.
+///
+/// ```
+/// use foreshorten_core::{digest::Digest, marker::{MarkerStyle, trim_marker, trimmed}};
+/// let digest = Digest::of(b"all of it");
+/// let text = format!("all\n{}", trim_marker(MarkerStyle::default(), &digest, 9, false, true));
+/// let found = trimmed(&text).unwrap();
+/// assert_eq!((found.head, found.digest, found.stored), ("all", digest, true));
+/// ```
+#[must_use]
+pub fn trimmed(text: &str) -> Option<Trimmed<'_>> {
+    let at = text.rfind(TRIMMED)?;
+    let (head, marker) = text.split_at(at);
+    let head = if head.is_empty() { head } else { head.strip_suffix('\n')? };
+    let stored = marker.ends_with(TRIMMED_STORED);
+    let (before, _) = marker.rsplit_once('"').filter(|_| stored || marker.ends_with("\".]"))?;
+    let (_, digest) = before.rsplit_once('"')?;
+    Some(Trimmed { head, marker, digest: Digest::parse(digest)?, stored })
+}
+
+/// Stands in the place of what was cut out of a tool output at its source, before it was recorded. Counts are of
+/// characters.
+#[must_use]
+pub fn limit_marker(total: u64, head: u64, tail: u64) -> String {
+    let mut out = String::from("[Output cut at its source: of ");
+    push_number(&mut out, total);
+    out.push_str(" characters the first ");
+    push_number(&mut out, head);
+    out.push_str(" and the last ");
+    push_number(&mut out, tail);
+    out.push_str(" are kept; the rest was not recorded and cannot be recalled.]");
+    out
+}
+
 /// The result of a call that never got one.
 pub const STAND_IN: &str = "[No result was recorded for this call.]";
 

@@ -91,10 +91,8 @@ pub fn resolve(
             return Ok(entry(record.place.index as usize, wanted));
         }
         // Equal content is equal, whichever entry holds it.
-        let holder = (0..columns.len()).find(|&index| {
-            matches!(columns.kind(index), EntryKind::ToolResult | EntryKind::ToolCall | EntryKind::User)
-                && Digest::of_entry(transcript, index) == wanted
-        });
+        let holder = (0..columns.len())
+            .find(|&index| columns.kind(index) != EntryKind::System && Digest::of_entry(transcript, index) == wanted);
         return holder.map(|index| entry(index, wanted)).ok_or(RecallError::NotFound);
     }
     let named = state.records().iter().find(|record| {
@@ -181,20 +179,35 @@ pub fn search(
         if ledger.level(columns, entry) == Level::Verbatim {
             continue;
         }
-        let text = text_of(transcript, entry);
-        let mut from = 0;
-        while let Some((at, len)) = find(&text, from, needle, ignore_case) {
-            if hits.len() == max {
-                return hits;
-            }
-            let start = text::floor_boundary(&text, at.saturating_sub(AROUND));
-            let end = text::floor_boundary(&text, at + len + AROUND);
-            let excerpt = text[start..end].split_whitespace().collect::<Vec<_>>().join(" ");
-            hits.push(Hit { entry, offset: at, excerpt });
-            from = at + len.max(1);
+        let places = occurrences(&text_of(transcript, entry), needle, ignore_case, max - hits.len());
+        hits.extend(places.into_iter().map(|(offset, excerpt)| Hit { entry, offset, excerpt }));
+        if hits.len() >= max {
+            break;
         }
     }
     hits
+}
+
+/// Lists where `needle` occurs in `text`, at most `max` places: the byte, and the text around it on one line.
+///
+/// ```
+/// use foreshorten_core::recall::occurrences;
+/// assert_eq!(occurrences("one\ntwo", "TWO", true, 9), [(4, "one two".into())]);
+/// ```
+#[must_use]
+pub fn occurrences(text: &str, needle: &str, ignore_case: bool, max: usize) -> Vec<(usize, String)> {
+    let mut places = Vec::new();
+    let mut from = 0;
+    while places.len() < max
+        && !needle.is_empty()
+        && let Some((at, len)) = find(text, from, needle, ignore_case)
+    {
+        let start = text::floor_boundary(text, at.saturating_sub(AROUND));
+        let end = text::floor_boundary(text, at + len + AROUND);
+        places.push((at, text[start..end].split_whitespace().collect::<Vec<_>>().join(" ")));
+        from = at + len.max(1);
+    }
+    places
 }
 
 /// First place at or after `from` where `needle` occurs, and how many bytes it takes there.

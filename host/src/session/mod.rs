@@ -7,14 +7,27 @@
 //! Writes are compare-and-swap: a [`Commit`] names the version it was made from, and a store that has moved on answers
 //! [`CommitError::Conflict`]. The loser loads again, joins the two states and commits its own messages behind the others.
 
+mod file;
+mod log;
 mod memory;
+#[cfg(feature = "sqlite")]
+mod sqlite;
+mod trim;
+
+pub use file::FileSessions;
 pub use memory::MemorySessions;
+#[cfg(feature = "sqlite")]
+pub use sqlite::SqliteSessions;
+pub use trim::{Trim, TrimReport, trim_tool_results};
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use serde::{Deserialize, Serialize};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::record::{Message, Record};
 use crate::stores::StoreError;
@@ -23,18 +36,33 @@ use crate::stores::StoreError;
 pub type Version = u64;
 
 /// Bytes that a context policy keeps with a session, by name. The runner carries them and does not look inside.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
+///
+/// Serialised as a map of base64 texts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Meta(pub BTreeMap<String, Vec<u8>>);
 
-/// The messages of one run.
+impl Serialize for Meta {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, bytes)| (name, STANDARD.encode(bytes))))
+    }
+}
+
+impl<'de> Deserialize<'de> for Meta {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let texts = BTreeMap::<String, String>::deserialize(deserializer)?;
+        let bytes = |(name, text): (String, String)| Ok((name, STANDARD.decode(text).map_err(D::Error::custom)?));
+        texts.into_iter().map(bytes).collect::<Result<_, _>>().map(Self)
+    }
+}
+
+/// Messages of one run that no other run came between. A run beside which another committed has several.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Segment {
     /// The run that wrote them.
     pub run: String,
     /// What it added, oldest first.
     pub messages: Vec<Arc<Message>>,
-    /// The state at its end; `None` when it did not end well, or something else wrote the segment.
+    /// The state at its end; `None` when it did not end well or not here, or something else wrote the segment.
     pub meta: Option<Meta>,
 }
 
@@ -82,13 +110,13 @@ impl StoredSession {
 pub struct Commit<'a> {
     /// The version this was made from.
     pub expected: Version,
-    /// The run; its segment is begun with its first commit.
+    /// The run. A segment of its own is begun with its first messages, and anew when those of another run stand last.
     pub run: &'a str,
     /// Messages to append.
     pub messages: &'a [Arc<Message>],
     /// The state after them; `None` leaves the last one.
     pub meta: Option<&'a Meta>,
-    /// The run is over: the state goes into its segment, and the checkpoint goes.
+    /// The run is over: its state, or else that of the checkpoint, goes into its segment, and the checkpoint goes.
     pub ends: bool,
 }
 
@@ -121,6 +149,32 @@ impl<'a> Commit<'a> {
     }
 }
 
+/// What a commit does to the list of segments. The same in every store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Placing {
+    /// It adds to a segment.
+    pub(crate) adds: bool,
+    /// That segment is a new one.
+    pub(crate) begins: bool,
+    /// The run whose segment is open for more afterwards.
+    pub(crate) open: Option<String>,
+}
+
+impl Placing {
+    /// Where a commit goes, when the last segment is open for the run `open`; `state` says that there is one to keep
+    /// at the end.
+    pub(crate) fn of(commit: &Commit<'_>, open: Option<&str>, state: bool) -> Self {
+        let own = open == Some(commit.run);
+        let adds = !commit.messages.is_empty() || (commit.ends && state);
+        let open = match (adds, commit.ends) {
+            (true, false) => Some(commit.run.to_owned()),
+            (_, true) if adds || own => None,
+            _ => open.map(Into::into),
+        };
+        Self { adds, begins: adds && !own, open }
+    }
+}
+
 /// Why a commit was not taken.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -149,6 +203,26 @@ impl<E: Into<StoreError>> From<E> for CommitError {
 }
 
 /// Keeps sessions.
+///
+/// ```
+/// use std::sync::Arc;
+/// use foreshorten::record::Message;
+/// use foreshorten::session::{Commit, CommitError, MemorySessions, Meta, SessionStore};
+///
+/// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+/// let sessions = MemorySessions::new();
+/// let said = [Arc::new(Message::user("hi"))];
+/// let version = sessions.commit("s1", Commit::new(0, "run1").appending(&said)).await?;
+/// // A second runner that has not seen this is told so, and nothing of its step is written.
+/// let late = sessions.commit("s1", Commit::new(0, "run2").appending(&said)).await;
+/// assert!(matches!(late, Err(CommitError::Conflict(1))));
+/// sessions.commit("s1", Commit::new(version, "run1").with_meta(&Meta::default()).ending()).await?;
+/// let stored = sessions.load("s1").await?.unwrap();
+/// assert_eq!((stored.version, stored.record().messages().len()), (2, 1));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[async_trait]
 pub trait SessionStore: Send + Sync {
     /// A session; `None` when there is none of this id.
@@ -162,4 +236,15 @@ pub trait SessionStore: Send + Sync {
     /// # Errors
     /// [`CommitError::Conflict`] when the session is not at the version expected.
     async fn commit(&self, session: &str, commit: Commit<'_>) -> Result<Version, CommitError>;
+}
+
+/// A session store in which stored messages can be replaced, as [`trim_tool_results`] does offline. No part of a run.
+#[async_trait]
+pub trait RewriteSessions: SessionStore {
+    /// Puts other segments in the place of all there are, whole or not at all, and answers the new version. The
+    /// checkpoint stays. No segment is open afterwards: a run that goes on begins a new one.
+    ///
+    /// # Errors
+    /// [`CommitError::Conflict`] when the session is not at the version expected, or when there is none.
+    async fn rewrite(&self, session: &str, expected: Version, segments: &[Segment]) -> Result<Version, CommitError>;
 }

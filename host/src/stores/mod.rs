@@ -4,9 +4,26 @@
 //! are trimmed from the record, or when another process asks. A store that fails never blocks a turn: it is counted
 //! and said.
 
+mod archive;
+mod atomic;
 mod file;
+mod memory;
+mod names;
+mod scoped;
+mod stored;
+mod upkeep;
 
-pub use file::{FileStore, Staged, Stored, stage, write_atomically};
+pub use archive::{FileArchive, read_archived};
+pub use atomic::{Staged, stage, write_atomically};
+pub use file::FileStore;
+pub use memory::MemoryStore;
+pub use scoped::ScopedStore;
+pub use stored::Stored;
+pub use upkeep::{Collected, Verified};
+
+pub(crate) use atomic::{about, open_private, private_folder, sync_folder};
+pub(crate) use file::blocking;
+pub(crate) use names::strict_name;
 
 use std::fmt;
 
@@ -60,6 +77,25 @@ impl From<std::io::Error> for StoreError {
 /// Keeps the content of entries under its digest. Shared between sessions: equal content is kept once.
 ///
 /// What comes back under a digest must have that digest; callers check it again.
+///
+/// ```
+/// use foreshorten::core::digest::Digest;
+/// use foreshorten::stores::{ResultStore, StoreError, Stored};
+///
+/// /// Keeps nothing: whatever is reduced is recalled from the record.
+/// struct Nowhere;
+///
+/// #[async_trait::async_trait]
+/// impl ResultStore for Nowhere {
+///     async fn put(&self, _digest: &Digest, _content: &Stored) -> Result<(), StoreError> {
+///         Err(StoreError::new("this store keeps nothing"))
+///     }
+///
+///     async fn get(&self, _digest: &Digest) -> Result<Option<Stored>, StoreError> {
+///         Ok(None)
+///     }
+/// }
+/// ```
 #[async_trait]
 pub trait ResultStore: Send + Sync {
     /// Keeps content. Content that is already there is left as it is.

@@ -17,6 +17,12 @@
 //! }
 //! ```
 
+mod limit;
+mod recall;
+
+pub use limit::{LimitedTool, MAX_OUTPUT_CHARS, limit_output};
+pub use recall::{RecallTool, make_recall_tool};
+
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -136,22 +142,3 @@ pub trait Tool: Send + Sync {
 
 /// Tools, shared between runs.
 pub type Tools = Vec<Arc<dyn Tool>>;
-
-/// TEMP
-pub fn make_recall_tool(_s: Option<Arc<dyn crate::stores::ResultStore>>) -> Arc<dyn Tool> {
-    struct T;
-    #[async_trait]
-    impl Tool for T {
-        fn spec(&self) -> ToolSpec {
-            ToolSpec::new("recall_tool_result", "", serde_json::json!({}))
-        }
-        async fn call(&self, _c: ToolCall<'_>) -> ToolOutput {
-            ToolOutput::text("x")
-        }
-    }
-    Arc::new(T)
-}
-/// TEMP
-pub fn limit_output(o: ToolOutput, _c: usize) -> ToolOutput {
-    o
-}
