@@ -169,6 +169,7 @@ impl Effects<'_> {
             tokens_before: Some(notice.as_ref().map_or(outcome.tokens_before, |notice| notice.tokens_before)),
             tokens_after: Some(outcome.tokens_after),
             notice,
+            calibrated: compactor.state().calibration().evidence() > 0,
             retry: outcome.retry,
             cannot_fit: outcome.cannot_fit,
             window: outcome.budget.map(|budget| budget.window),

@@ -29,7 +29,8 @@ mod recipe;
 mod result;
 mod scratch;
 
-pub use compaction::Compaction;
+pub(crate) use compaction::scope;
+pub use compaction::{Compaction, IntoWatermark};
 pub use earlier::CompactingContextPolicy;
 pub use noop::NoopContextPolicy;
 pub use recipe::{SharedStage, StageSpec, WeigherChoice};

@@ -31,6 +31,8 @@ pub struct ContextResult {
     pub detail: Vec<String>,
     /// After a rejection: whether the view is enough smaller for another try.
     pub retry: Option<bool>,
+    /// The estimate is anchored on a count of the provider's.
+    pub calibrated: bool,
     /// What cannot shrink and is too large.
     pub cannot_fit: Option<CannotFit>,
     /// The window that was reckoned with.

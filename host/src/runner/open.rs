@@ -1,5 +1,6 @@
 //! A session in hand: what the store acknowledged, and what is kept live beside it.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -16,6 +17,8 @@ use crate::window::KnownWindow;
 const NOTICE_KEY: &str = "notice";
 /// Where the time of the last model call is kept: seconds since 1970, as eight bytes.
 const CALLED_KEY: &str = "called_at";
+/// Where the sizes of refused prompts are kept, as JSON: scope to tokens.
+const REFUSED_KEY: &str = "refused_at";
 /// Races lost in a row before the runner gives up.
 const MAX_RACES: u32 = 64;
 
@@ -97,6 +100,44 @@ impl Session {
         let before = u64::from_le_bytes(before.as_slice().try_into().ok()?);
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         Some(Duration::from_secs(now.saturating_sub(before)))
+    }
+
+    fn refusals(&self) -> BTreeMap<String, u64> {
+        let kept = self.scratch.meta.0.get(REFUSED_KEY).and_then(|json| serde_json::from_slice(json).ok());
+        kept.unwrap_or_default()
+    }
+
+    fn keep_refusals(&mut self, all: &BTreeMap<String, u64>) {
+        match serde_json::to_vec(all) {
+            Ok(json) if !all.is_empty() => {
+                self.scratch.meta.0.insert(REFUSED_KEY.into(), json);
+            }
+            _ => {
+                self.scratch.meta.0.remove(REFUSED_KEY);
+            }
+        }
+    }
+
+    /// The size of the smallest prompt that was turned down without a window being named, in tokens.
+    pub(super) fn refused(&self, scope: &str) -> Option<u64> {
+        self.refusals().get(scope).copied()
+    }
+
+    /// A prompt of this size was turned down, and no window was named.
+    pub(super) fn refused_at(&mut self, scope: &str, tokens: u64) {
+        let mut all = self.refusals();
+        let least = all.get(scope).map_or(tokens, |before| tokens.min(*before));
+        all.insert(scope.into(), least);
+        self.keep_refusals(&all);
+    }
+
+    /// A prompt of this size was read: a refusal at no more than that says nothing any longer.
+    pub(super) fn accepted(&mut self, scope: &str, tokens: u64) {
+        let mut all = self.refusals();
+        if all.get(scope).is_some_and(|&refused| refused <= tokens) {
+            all.remove(scope);
+            self.keep_refusals(&all);
+        }
     }
 
     /// Puts the system prompt at the head of the record.

@@ -7,7 +7,7 @@ use tracing::Instrument as _;
 
 use super::truncation::{Sent, look};
 use super::{Agent, ContextCompacted, Event, RunError, RunOutcome, Runner, Session, Stopped};
-use crate::context::{CompactionRequest, ContextPolicy, ContextResult, Occasion};
+use crate::context::{CompactionRequest, ContextPolicy, ContextResult, Occasion, scope};
 use crate::provider::{Delta, FinishReason, ModelReply, ModelRequest, ProviderError, Rejection, Settings};
 use crate::record::Message;
 use crate::tool::{ToolSpec, Tools};
@@ -118,8 +118,7 @@ impl Runner {
         let mut result = self.view(posture, session, outcome, &ask).await?;
         let mut output_cap = None;
         loop {
-            let calibrated = session.last_count.is_some();
-            let settings = settings_for(&agent.settings, &result, output_cap, calibrated);
+            let settings = settings_for(&agent.settings, &result, output_cap);
             let grown_from = session.last_count.filter(|_| grew(session, &result));
             let sent = Sent {
                 estimated: result.tokens_after.unwrap_or_default(),
@@ -148,9 +147,17 @@ impl Runner {
                 (Some(_), None) => true,
                 _ => false,
             };
-            if let Some(named) = rejection.window {
-                self.windows.learn(agent.provider.endpoint(), &agent.model, named);
-                self.know(session, KnownWindow { tokens: named, source: WindowSource::Named });
+            match (rejection.window, result.tokens_after) {
+                (Some(named), _) => {
+                    self.windows.learn(agent.provider.endpoint(), &agent.model, named);
+                    self.know(session, KnownWindow { tokens: named, source: WindowSource::Named });
+                }
+                // It names nothing. What is known is that a prompt of this size does not fit.
+                (None, Some(tokens)) if !rejection.uncertain => {
+                    let output = settings.max_tokens.filter(|_| rejection.with_output).unwrap_or_default();
+                    session.refused_at(&scope(&*agent.provider, &agent.model), tokens.saturating_add(output));
+                }
+                _ => {}
             }
             ask = Ask { overflow: true, reported: rejection.window, cold: ask.cold };
             let before = result.tokens_after;
@@ -193,6 +200,12 @@ impl Runner {
         let window = match posture.policy.wants_window() {
             true => self.windows.resolve(&*agent.provider, &agent.model).await,
             false => None,
+        };
+        let refused = session.refused(&scope(&*agent.provider, &agent.model)).filter(|_| posture.policy.wants_window());
+        let window = match (window, refused) {
+            (Some(window), Some(refused)) if window.tokens <= refused => Some(window),
+            (_, Some(refused)) => Some(KnownWindow { tokens: refused, source: WindowSource::Refused }),
+            (window, None) => window,
         };
         match window {
             Some(window) => self.know(session, window),
@@ -306,6 +319,7 @@ impl Runner {
         let counted = reply.usage.map(|usage| usage.input_tokens).filter(|&tokens| tokens > 0);
         session.last_count = counted;
         if let Some(tokens) = counted {
+            session.accepted(&scope(&*posture.agent.provider, &posture.agent.model), tokens);
             posture.policy.observe(&session.record, &mut session.scratch, tokens);
         }
     }
@@ -357,14 +371,17 @@ fn believed(rejection: &Rejection, result: &ContextResult) -> bool {
     }
 }
 
+/// An answer of fewer tokens is none, and some endpoints take no lower limit than 16.
+const LEAST_OUTPUT: u64 = 256;
+
 /// The settings with an output limit that fits beside the view, where the window is known.
-fn settings_for(settings: &Settings, result: &ContextResult, cap: Option<u64>, calibrated: bool) -> Settings {
+fn settings_for(settings: &Settings, result: &ContextResult, cap: Option<u64>) -> Settings {
     let mut settings = settings.clone();
     if let (Some(asked), Some(window), Some(tokens)) = (settings.max_tokens, result.window, result.tokens_after) {
         // Before the first count an estimate may be off by a third.
-        let margin = if calibrated { tokens / 64 } else { tokens / 3 } + 64;
+        let margin = if result.calibrated { tokens / 64 } else { tokens / 3 } + 64;
         let room = window.saturating_sub(tokens.saturating_add(margin));
-        settings.max_tokens = Some(asked.min(room.max(1)));
+        settings.max_tokens = Some(asked.min(room.max(LEAST_OUTPUT)));
     }
     if let (Some(asked), Some(cap)) = (settings.max_tokens, cap) {
         settings.max_tokens = Some(asked.min(cap));

@@ -91,6 +91,13 @@ impl<'a> ToolCall<'a> {
     pub const fn new(call_id: &'a str, arguments: &'a str, record: &'a Record) -> Self {
         Self { call_id, arguments, session: "", record, state: &[] }
     }
+
+    /// The same call within a session, beside the decisions about its record.
+    #[must_use]
+    pub const fn within(mut self, session: &'a str, state: &'a [u8]) -> Self {
+        (self.session, self.state) = (session, state);
+        self
+    }
 }
 
 /// What a tool gives back.

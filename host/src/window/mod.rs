@@ -2,7 +2,8 @@
 //!
 //! In this order: what the policy or the caller configured; what the endpoint's own model listing says; what it named
 //! when it turned a prompt down (which also caps the first two); a dated table by host. When nothing is known the
-//! proactive path is off and the reactive one is on.
+//! proactive path is off and the reactive one is on. An endpoint that turns a prompt down and names nothing has told one
+//! thing: a prompt of that size does not fit. A session remembers it as a bound until a prompt as large is accepted.
 
 mod table;
 
@@ -32,6 +33,9 @@ pub enum WindowSource {
     Named,
     /// The table, by host and model.
     Table,
+    /// Not known: the size of the smallest prompt that the endpoint turned down without naming a window. The window is
+    /// below it.
+    Refused,
 }
 
 /// A window, and where it is known from.

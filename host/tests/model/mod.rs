@@ -15,44 +15,44 @@ use foreshorten::tool::{Tool, ToolCall, ToolOutput, ToolSpec};
 use foreshorten_core::transcript::{Entry, EntryKind, Part};
 
 /// What the model does when it is called.
-pub type Script = dyn Fn(u32, &[Entry]) -> Vec<Entry> + Send + Sync;
+pub(crate) type Script = dyn Fn(u32, &[Entry]) -> Vec<Entry> + Send + Sync;
 
 /// What a call was sent.
 #[derive(Clone, Debug)]
-pub struct Call {
-    pub purpose: Purpose,
-    pub entries: Vec<Entry>,
-    pub instruction: Option<String>,
-    pub tools: Vec<String>,
-    pub max_tokens: Option<u64>,
-    pub temperature: Option<f32>,
-    pub tokens: u64,
-    pub refused: bool,
+pub(crate) struct Call {
+    pub(crate) purpose: Purpose,
+    pub(crate) entries: Vec<Entry>,
+    pub(crate) instruction: Option<String>,
+    pub(crate) tools: Vec<String>,
+    pub(crate) max_tokens: Option<u64>,
+    pub(crate) temperature: Option<f32>,
+    pub(crate) tokens: u64,
+    pub(crate) refused: bool,
 }
 
 /// The model.
-pub struct Model {
+pub(crate) struct Model {
     /// Tokens it can take; above it, prompts are turned down.
-    pub window: AtomicU64,
+    pub(crate) window: AtomicU64,
     /// What it says when it turns one down; `{window}` and `{tokens}` are filled in.
-    pub refusal: &'static str,
-    pub listed: Mutex<VecDeque<Result<Option<u64>, ProviderError>>>,
+    pub(crate) refusal: &'static str,
+    pub(crate) listed: Mutex<VecDeque<Result<Option<u64>, ProviderError>>>,
     /// Counts above this are cut to it without a word.
-    pub truncates_to: AtomicU64,
-    pub failures: Mutex<VecDeque<ProviderError>>,
-    pub summary: Mutex<Option<String>>,
-    pub calls: Mutex<Vec<Call>>,
-    pub made: AtomicU32,
-    pub listings: AtomicU32,
+    pub(crate) truncates_to: AtomicU64,
+    pub(crate) failures: Mutex<VecDeque<ProviderError>>,
+    pub(crate) summary: Mutex<Option<String>>,
+    pub(crate) calls: Mutex<Vec<Call>>,
+    pub(crate) made: AtomicU32,
+    pub(crate) listings: AtomicU32,
     script: Box<Script>,
 }
 
-pub const SUMMARY: &str = "## Session intent\nThe user wants the long task finished.\n## Current state\nHalf of the \
+pub(crate) const SUMMARY: &str = "## Session intent\nThe user wants the long task finished.\n## Current state\nHalf of the \
     files were read.\n## Key facts and decisions\nThe answer is 42, in src/main.rs.\n## Artifacts\nnotes.md\n## \
     Constraints\nNone.\n## Next steps\nRead the rest.";
 
 impl Model {
-    pub fn new(script: impl Fn(u32, &[Entry]) -> Vec<Entry> + Send + Sync + 'static) -> Self {
+    pub(crate) fn new(script: impl Fn(u32, &[Entry]) -> Vec<Entry> + Send + Sync + 'static) -> Self {
         Self {
             window: AtomicU64::new(u64::MAX),
             refusal: "This model's maximum context length is {window} tokens. However, your messages resulted in {tokens} tokens.",
@@ -67,26 +67,26 @@ impl Model {
         }
     }
 
-    pub fn windowed(self, tokens: u64) -> Self {
+    pub(crate) fn windowed(self, tokens: u64) -> Self {
         self.window.store(tokens, Ordering::SeqCst);
         self
     }
 
-    pub fn turns(&self) -> Vec<Call> {
+    pub(crate) fn turns(&self) -> Vec<Call> {
         self.calls.lock().unwrap().iter().filter(|call| call.purpose == Purpose::Turn).cloned().collect()
     }
 
-    pub fn refused(&self) -> usize {
+    pub(crate) fn refused(&self) -> usize {
         self.calls.lock().unwrap().iter().filter(|call| call.refused).count()
     }
 
-    pub fn summaries(&self) -> Vec<Call> {
+    pub(crate) fn summaries(&self) -> Vec<Call> {
         self.calls.lock().unwrap().iter().filter(|call| call.purpose == Purpose::Summary).cloned().collect()
     }
 }
 
 /// Not the rule of the estimate: three bytes a token, five an entry, and a hidden prompt.
-pub fn count(entries: &[Entry]) -> u64 {
+pub(crate) fn count(entries: &[Entry]) -> u64 {
     let part = |part: &Part| match part {
         Part::Text(text) => text.len() as u64 / 3,
         _ => 1_000,
@@ -158,8 +158,8 @@ impl Provider for Model {
 }
 
 /// A tool that answers with many lines.
-pub struct Reads {
-    pub bytes: usize,
+pub(crate) struct Reads {
+    pub(crate) bytes: usize,
 }
 
 #[async_trait::async_trait]
@@ -176,7 +176,7 @@ impl Tool for Reads {
 }
 
 /// Lines that differ from those of any other name.
-pub fn lines(name: &str, bytes: usize) -> String {
+pub(crate) fn lines(name: &str, bytes: usize) -> String {
     let mut text = String::new();
     let mut number = 0;
     while text.len() < bytes {
@@ -188,7 +188,7 @@ pub fn lines(name: &str, bytes: usize) -> String {
 }
 
 /// Works through `rounds` calls of `read`, two at a time, then says that it is done.
-pub fn worker(rounds: u32) -> impl Fn(u32, &[Entry]) -> Vec<Entry> + Send + Sync {
+pub(crate) fn worker(rounds: u32) -> impl Fn(u32, &[Entry]) -> Vec<Entry> + Send + Sync {
     move |made, _| {
         let round = made % (rounds + 1);
         if round == rounds {
