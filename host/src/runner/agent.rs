@@ -88,7 +88,8 @@ impl Agent {
     /// Aggressive views tried after a prompt was turned down, for each model call. Default 1 (the seeds). A try is made
     /// only when the view became smaller than 95 % of the one turned down
     /// ([`RETRY_BELOW_PERCENT`](foreshorten_core::policy::RETRY_BELOW_PERCENT)): less than that is within the error of an
-    /// estimate, and would be turned down again.
+    /// estimate, and would be turned down again. It is also made when the endpoint named a window by which the old view
+    /// did not fit and the new one does.
     #[must_use]
     pub const fn overflow_retries(mut self, tries: u32) -> Self {
         self.overflow_retries = tries;

@@ -171,10 +171,15 @@ impl Runner {
                 }
                 _ => result.compacted,
             };
+            // The window that was named explains the rejection, and by it the view fits now, be it by little.
+            let explained = match (rejection.window, before, result.tokens_after, result.usable) {
+                (Some(_), Some(before), Some(after), Some(usable)) => before > usable && after <= usable,
+                _ => false,
+            };
             // The prompt alone fits: what has to give way is the room that was asked for the answer.
             let capped = cap_output(&settings, &result, &rejection);
             output_cap = capped.or(output_cap);
-            let worth = worth || capped.is_some();
+            let worth = worth || explained || capped.is_some();
             let allowed = retries > 0 || (smaller && shrinks > 0);
             let retrying = worth && allowed;
             self.tell(Event::PromptRejected { session: session.id.clone(), rejection: rejection.clone(), retrying });
