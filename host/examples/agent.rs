@@ -120,9 +120,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     while calls < args.turns {
         let said = TASKS[task % TASKS.len()];
         println!("\nuser: {said}");
-        let outcome = runner
-            .run(&agent.clone().max_rounds(args.turns - calls), &mut session, Message::user(said))
-            .await?;
+        let outcome =
+            runner.run(&agent.clone().max_rounds(args.turns - calls), &mut session, Message::user(said)).await?;
         while let Ok(event) = events.try_recv() {
             tell(&event);
         }
@@ -158,7 +157,11 @@ fn tell(event: &Event) {
             );
         }
         Event::PromptRejected { rejection, retrying, .. } => {
-            println!("  turned down, {}: {}", if *retrying { "trying a smaller view" } else { "giving up" }, rejection.message);
+            println!(
+                "  turned down, {}: {}",
+                if *retrying { "trying a smaller view" } else { "giving up" },
+                rejection.message
+            );
         }
         Event::Window { window, .. } => println!("  window: {} tokens ({:?})", window.tokens, window.source),
         Event::WindowUnknown { .. } => println!("  no window is known; the first rejection will tell"),
@@ -182,14 +185,21 @@ fn fill(folder: &Path) -> std::io::Result<()> {
     for number in 0..12 {
         let mut text = format!("# Chapter {number}\n");
         for line in 0..40 + number * 30 {
-            text.push_str(&format!("Line {line} of chapter {number} is about the window and what is seen through it.\n"));
+            text.push_str(&format!(
+                "Line {line} of chapter {number} is about the window and what is seen through it.\n"
+            ));
         }
         std::fs::write(folder.join(format!("chapter-{number}.md")), text)?;
     }
     let mut log = String::new();
     for line in 0..900 {
         let level = if line % 97 == 96 { "ERROR" } else { "INFO" };
-        log.push_str(&format!("2026-11-30T00:{:02}:{:02}Z {level} worker-{} step {line} done\n", line / 60 % 60, line % 60, line % 7));
+        log.push_str(&format!(
+            "2026-11-30T00:{:02}:{:02}Z {level} worker-{} step {line} done\n",
+            line / 60 % 60,
+            line % 60,
+            line % 7
+        ));
     }
     std::fs::write(folder.join("server.log"), log)
 }
@@ -261,9 +271,7 @@ impl Files {
 #[async_trait]
 impl Tool for Files {
     fn spec(&self) -> ToolSpec {
-        let object = |properties: Value, required: &[&str]| {
-            json!({"type": "object", "properties": properties, "required": required})
-        };
+        let object = |properties: Value, required: &[&str]| json!({"type": "object", "properties": properties, "required": required});
         let string = |what: &str| json!({"type": "string", "description": what});
         match self.act {
             Act::List => ToolSpec::new("list_dir", "Lists the files.", object(json!({}), &[])),

@@ -92,7 +92,13 @@ async fn work(runner: &Runner, agent: &Agent, session: &mut Session, turns: u32)
         let done = match fresh {
             true => {
                 said += 1;
-                runner.run(&agent, session, Message::user(format!("Task {said}: look into it, and then say what you found."))).await
+                runner
+                    .run(
+                        &agent,
+                        session,
+                        Message::user(format!("Task {said}: look into it, and then say what you found.")),
+                    )
+                    .await
             }
             false => runner.resume(&agent, session).await,
         };
@@ -160,7 +166,10 @@ async fn recalls_are_exact(session: &Session, store: &Arc<MemoryStore>, given: &
 /// Whether an entry answers a call of the recall tool.
 fn is_recall(session: &Session, entry: usize) -> bool {
     let id = &session.record().get(entry).unwrap().call_id;
-    session.record().entries().any(|call| call.kind == EntryKind::ToolCall && call.call_id == *id && call.name == RECALL_TOOL)
+    session
+        .record()
+        .entries()
+        .any(|call| call.kind == EntryKind::ToolCall && call.call_id == *id && call.name == RECALL_TOOL)
 }
 
 async fn long_run(protocol: Protocol, model: &str, window: u64) {
@@ -205,7 +214,12 @@ async fn long_run(protocol: Protocol, model: &str, window: u64) {
     println!(
         "{protocol:?} {window}: {} requests, {} faults, {} overflows, {} summaries, {} recalls of the model, {recalled} markers \
          brought back, {} entries, {gave_up} runs went on after an error",
-        stats.requests, stats.faults, stats.overflows, stats.summaries, stats.recalls, session.record().len(),
+        stats.requests,
+        stats.faults,
+        stats.overflows,
+        stats.summaries,
+        stats.recalls,
+        session.record().len(),
     );
     assert!(passes || window > 100_000, "no pass was made");
     assert!(stats.overflows <= 6, "{stats:?}");

@@ -44,7 +44,7 @@ impl Agent {
             policy: Arc::new(Compaction::new()),
             settings: Settings::default(),
             max_rounds: 200,
-            overflow_retries: 1,
+            overflow_retries: 2,
             shrink_retries: 3,
             output_limit: None,
         }
@@ -85,7 +85,9 @@ impl Agent {
         self
     }
 
-    /// Aggressive views tried after a prompt was turned down, for each model call. Default 1 (the seeds). A try is made
+    /// Aggressive views tried after a prompt was turned down, for each model call. Default 2: one (the seeds), and one more
+    /// because the first may be cut to exactly the room there is, while an estimate right after a pass is a few per cent
+    /// off. A try is made
     /// only when the view became smaller than 95 % of the one turned down
     /// ([`RETRY_BELOW_PERCENT`](foreshorten_core::policy::RETRY_BELOW_PERCENT)): less than that is within the error of an
     /// estimate, and would be turned down again. It is also made when the endpoint named a window by which the old view

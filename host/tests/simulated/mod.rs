@@ -6,8 +6,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use foreshorten::provider::http::{AnthropicMessages, HttpOptions, OpenAiChat, OpenAiResponses};
 use foreshorten::provider::Provider;
+use foreshorten::provider::http::{AnthropicMessages, HttpOptions, OpenAiChat, OpenAiResponses};
 use foreshorten::tool::{Tool, ToolCall, ToolOutput, ToolSpec};
 use foreshorten_simulator::{Config, Protocol, Simulator};
 
@@ -58,8 +58,29 @@ impl Content {
             let kind = if self == Self::Mixed { Self::ALL[roll(4)] } else { self };
             match kind {
                 Self::English => {
-                    let words = ["the", "window", "was", "opened", "slowly", "by", "an", "old", "gardener", "who", "never",
-                        "explained", "anything", "about", "his", "seventeen", "apprentices", "and", "their", "unlikely", "journeys"];
+                    let words = [
+                        "the",
+                        "window",
+                        "was",
+                        "opened",
+                        "slowly",
+                        "by",
+                        "an",
+                        "old",
+                        "gardener",
+                        "who",
+                        "never",
+                        "explained",
+                        "anything",
+                        "about",
+                        "his",
+                        "seventeen",
+                        "apprentices",
+                        "and",
+                        "their",
+                        "unlikely",
+                        "journeys",
+                    ];
                     for _ in 0..14 {
                         out.push_str(words[roll(words.len())]);
                         out.push(' ');
@@ -67,7 +88,26 @@ impl Content {
                     out.push_str(".\n");
                 }
                 Self::Chinese => {
-                    let words = ["上下文", "窗口", "压缩", "之后", "模型", "仍然", "可以", "看到", "最近", "的", "消息", "，", "工具", "结果", "被", "标记", "替换", "。"];
+                    let words = [
+                        "上下文",
+                        "窗口",
+                        "压缩",
+                        "之后",
+                        "模型",
+                        "仍然",
+                        "可以",
+                        "看到",
+                        "最近",
+                        "的",
+                        "消息",
+                        "，",
+                        "工具",
+                        "结果",
+                        "被",
+                        "标记",
+                        "替换",
+                        "。",
+                    ];
                     for _ in 0..20 {
                         out.push_str(words[roll(words.len())]);
                     }
