@@ -10,7 +10,8 @@ use foreshorten::drive::{SummarizerKind, settle};
 use foreshorten::formats::Format;
 use foreshorten::record::{Message, Record};
 use foreshorten::session::{
-    Commit, CommitError, FileSessions, MemorySessions, RewriteSessions, SqliteSessions, Trim, trim_tool_results,
+    Commit, CommitError, FileSessions, MemorySessions, RewriteSessions, SessionStore as _, SqliteSessions, Trim,
+    trim_tool_results,
 };
 use foreshorten::stores::{MemoryStore, ResultStore, StoreError, Stored};
 use foreshorten::tool::{RecallTool, Tool as _, ToolCall, ToolOutput};
