@@ -48,8 +48,8 @@ pub struct TrimReport {
 /// Shortens the stored tool outputs of older runs to their beginning and a marker. Offline, between runs: this, unlike
 /// all else, changes the record. Nothing of it is done unless somebody asks.
 ///
-/// With a store the whole output is kept there first, so that recall brings it back as before; an output that the
-/// store does not take is left whole. Without one it is gone for good, and the marker says so, with the digest under
+/// With a store the whole outputs are kept there first, so that recall brings them back as before; when it does not take
+/// one, nothing is trimmed. Without a store the rest is gone for good, and the marker says so, with the digest under
 /// which some store may have it. Decisions of the session survive: the identity of a result leaves its body out. Images
 /// and files go with the text, and count as bytes. Done again, nothing more happens.
 ///

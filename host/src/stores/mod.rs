@@ -9,6 +9,8 @@ mod atomic;
 mod file;
 mod memory;
 mod names;
+#[cfg(feature = "object-store")]
+mod object;
 mod scoped;
 mod stored;
 mod upkeep;
@@ -17,6 +19,8 @@ pub use archive::{FileArchive, read_archived};
 pub use atomic::{Staged, stage, write_atomically};
 pub use file::FileStore;
 pub use memory::MemoryStore;
+#[cfg(feature = "object-store")]
+pub use object::ObjectStore;
 pub use scoped::ScopedStore;
 pub use stored::Stored;
 pub use upkeep::{Collected, Verified};

@@ -1,8 +1,11 @@
 //! Session stores: one suite for all, then what is particular to each.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on should stop")]
 
 mod conformance;
+mod crash;
+mod damage;
+mod trim;
 
 use std::sync::Arc;
 
