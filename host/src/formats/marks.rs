@@ -18,6 +18,15 @@ impl WireView {
         self.message_before(view.settled())
     }
 
+    /// The message that the call before this one ended with: the last before the newest answer. A cache that looks back
+    /// over a limited number of blocks still finds it after a turn with many.
+    #[must_use]
+    pub fn answered_message(&self) -> Option<usize> {
+        let role = |start: &usize| Json::at(&self.messages, *start).get("role").map(Json::word).unwrap_or_default();
+        let newest = self.starts.iter().rposition(|start| role(start) == "assistant")?;
+        self.starts[..newest].iter().rposition(|start| role(start) != "assistant")
+    }
+
     /// The last message all of whose pieces are among the first `pieces`.
     fn message_before(&self, pieces: usize) -> Option<usize> {
         let (before, after) = self.message_of_piece.split_at_checked(pieces)?;
@@ -209,6 +218,15 @@ mod tests {
             marked(OpenAiResponses, list, &[1], 3),
             r#"[{"type":"function_call_output","call_id":"c","output":[{"type":"input_text","text":"o","prompt_cache_breakpoint":{"mode":"explicit"}}]},{"type":"reasoning","summary":[]}]"#
         );
+    }
+
+    #[test]
+    fn the_end_of_the_call_before_is_found() {
+        let messages = r#"[{"role":"user"},{"role":"assistant"},{"role":"user"},{"role":"assistant"},{"role":"user"}]"#;
+        let starts = messages.match_indices('{').map(|(at, _)| at).collect();
+        let wire = WireView { messages: messages.into(), starts, ..WireView::default() };
+        assert_eq!(wire.answered_message(), Some(2));
+        assert_eq!(WireView::default().answered_message(), None);
     }
 
     #[test]

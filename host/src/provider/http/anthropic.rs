@@ -156,10 +156,13 @@ impl Protocol for AnthropicMessages {
         let own = in_extra + count_cache_marks(Format::AnthropicMessages, &wire.messages);
         let mut room = if wanted { MOST_MARKS.saturating_sub(own) } else { 0 };
         // The end of the view is what the next turn reads; what the last pass left outlives it; the head outlives both.
+        // A fourth costs nothing: it stands where the call before wrote, for turns longer than the 20 blocks that the
+        // endpoint looks back.
         let last = wire.starts.len().checked_sub(1);
         let mut places: Vec<usize> = [last, wire.settled_message(request.view)].into_iter().flatten().collect();
         places.dedup();
         let marked_head = room > places.len();
+        places.extend(wire.answered_message());
         let theirs = |name: &str| settings.extra.contains_key(name);
         let system = self.system(wire, marked_head);
         let tools = self.tools(request, marked_head && system.is_none() && !theirs("system"));

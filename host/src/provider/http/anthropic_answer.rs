@@ -5,9 +5,9 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::call::Answer;
-use super::chat_answer::{failure, parsed, unreadable};
 use super::frame::json_text;
 use super::members::{Members, arguments};
+use super::reading::{failure, parsed, unreadable};
 use crate::formats::Format;
 use crate::provider::{Delta, FinishReason, ModelReply, OnDelta, ProviderError, Usage};
 use crate::record::Message;
@@ -35,7 +35,6 @@ struct Block {
     added: Vec<(String, String)>,
     /// Elements added to `citations`.
     citations: Vec<Value>,
-    stopped: bool,
 }
 
 #[derive(Deserialize)]
@@ -82,13 +81,6 @@ impl Answer for AnthropicAnswer {
                 };
                 block.add(delta, on_delta);
             }
-            "content_block_stop" => {
-                let index = event.get("index").and_then(Value::as_u64);
-                self.blocks
-                    .iter_mut()
-                    .filter(|block| Some(block.index) == index)
-                    .for_each(|block| block.stopped = true);
-            }
             "message_delta" => {
                 if let Some(reason) = event.pointer("/delta/stop_reason").and_then(Value::as_str) {
                     self.stop = Some(reason.to_owned());
@@ -97,7 +89,7 @@ impl Answer for AnthropicAnswer {
             }
             "message_stop" => self.over = true,
             "error" => return Err(failure(&event, data)),
-            // `ping`, and what is yet to come.
+            // `ping`, `content_block_stop`, and what is yet to come.
             _ => {}
         }
         Ok(())
@@ -117,8 +109,7 @@ impl Answer for AnthropicAnswer {
         let blocks: Vec<Members> =
             serde_json::from_str(content.get()).map_err(|error| unreadable(&error, content.get()))?;
         for (index, start) in blocks.into_iter().enumerate() {
-            let mut block = Block::new(index as u64, start);
-            block.stopped = true;
+            let block = Block::new(index as u64, start);
             block.tell(on_delta);
             self.blocks.push(block);
         }
@@ -133,9 +124,7 @@ impl Answer for AnthropicAnswer {
     }
 
     fn reply(self) -> Result<ModelReply, ProviderError> {
-        // Some gateways leave out the last event; the reason to stop comes after all content.
-        let whole = self.stop.is_some() && self.blocks.iter().all(|block| block.stopped);
-        if !(whole || (self.over && self.stop.is_some())) {
+        if !(self.over && self.stop.is_some()) {
             return Err(ProviderError::Garbled("the stream ended before the answer did".into()));
         }
         let calls = self.blocks.iter().any(|block| block.kind == "tool_use");
@@ -166,7 +155,7 @@ impl Answer for AnthropicAnswer {
 impl Block {
     fn new(index: u64, start: Members) -> Self {
         let kind = start.text("type").unwrap_or_default();
-        Self { index, start, kind, added: Vec::new(), citations: Vec::new(), stopped: false }
+        Self { index, start, kind, added: Vec::new(), citations: Vec::new() }
     }
 
     /// Passes on what the block began with.

@@ -39,6 +39,11 @@ pub(super) trait Answer: Send {
     /// Whether the last event has come.
     fn is_over(&self) -> bool;
 
+    /// Whether all of the answer has come, though perhaps not all that is told about it.
+    fn is_whole(&self) -> bool {
+        self.is_over()
+    }
+
     /// Takes an answer that came at once.
     fn whole(&mut self, json: &str, on_delta: &OnDelta<'_>) -> Result<(), ProviderError>;
 
@@ -170,7 +175,7 @@ async fn read<A: Answer>(
 }
 
 /// Feeds the events of a stream to the answer, until the last.
-async fn events<A: Answer>(
+pub(super) async fn events<A: Answer>(
     chunks: impl futures_util::Stream<Item = Result<Bytes, Broken>> + Send,
     answer: &mut A,
     on_delta: &OnDelta<'_>,
@@ -182,7 +187,7 @@ async fn events<A: Answer>(
         let event = match event {
             Ok(event) => event,
             // What breaks after the end was said breaks nothing.
-            Err(_) if answer.is_over() => break,
+            Err(_) if answer.is_whole() => break,
             Err(error) => return Err(broken(error)),
         };
         let Some(data) = event.data.filter(|data| !data.trim().is_empty()) else { continue };

@@ -8,6 +8,7 @@ use super::call::Answer;
 use super::frame::json_text;
 use super::members::{arguments, is_object};
 use super::merge::merge;
+use super::reading::{failure, parsed, unreadable};
 use crate::formats::Format;
 use crate::provider::{Delta, FinishReason, ModelReply, OnDelta, ProviderError, Usage};
 use crate::record::Message;
@@ -88,6 +89,10 @@ impl Answer for ChatAnswer {
 
     fn is_over(&self) -> bool {
         self.over
+    }
+
+    fn is_whole(&self) -> bool {
+        self.finish.is_some()
     }
 
     fn whole(&mut self, json: &str, on_delta: &OnDelta<'_>) -> Result<(), ProviderError> {
@@ -312,27 +317,6 @@ impl Call {
         out.push('}');
         out
     }
-}
-
-/// One event's data as JSON.
-pub(super) fn parsed(data: &str) -> Result<Value, ProviderError> {
-    serde_json::from_str(data).map_err(|error| unreadable(&error, data))
-}
-
-pub(super) fn unreadable(error: &serde_json::Error, data: &str) -> ProviderError {
-    let glimpse: String = data.chars().take(80).collect();
-    ProviderError::Garbled(format!("{error} in `{glimpse}`"))
-}
-
-/// The error that an error event, or an error under a status of success, is. Gateways put the status inside.
-pub(super) fn failure(chunk: &Value, data: &str) -> ProviderError {
-    let inside = chunk.get("error").unwrap_or(chunk);
-    let code = ["code", "status", "http_code"].iter().find_map(|name| {
-        let code = inside.get(*name)?;
-        code.as_u64().or_else(|| code.as_str().and_then(|text| text.parse().ok()))
-    });
-    let status = code.filter(|code| (400..600).contains(code)).and_then(|code| u16::try_from(code).ok());
-    ProviderError::from_answer(status, data)
 }
 
 /// What was counted, if anything was.

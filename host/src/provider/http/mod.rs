@@ -47,7 +47,10 @@ mod listing;
 mod members;
 mod merge;
 mod options;
+#[cfg(test)]
+mod played;
 mod quirks;
+mod reading;
 mod responses;
 mod responses_answer;
 mod retry;

@@ -5,9 +5,9 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::call::Answer;
-use super::chat_answer::{failure, parsed, unreadable};
 use super::frame::json_text;
 use super::members::Members;
+use super::reading::{failure, parsed, unreadable};
 use crate::formats::Format;
 use crate::provider::{Delta, FinishReason, ModelReply, OnDelta, ProviderError, Usage};
 use crate::record::Message;
