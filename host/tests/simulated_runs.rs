@@ -1,5 +1,6 @@
 //! Hundreds of turns against a simulated provider that misbehaves by turns: no session is wedged, the record is complete,
 //! every view is legal for its protocol, every marker brings back the exact bytes.
+#![allow(clippy::unwrap_used, reason = "helpers of tests are test code")]
 
 mod simulated;
 
