@@ -1,4 +1,5 @@
 //! What the adapters send.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on should stop")]
 
 mod script;
 

@@ -1,4 +1,5 @@
 //! The adapters in tool loops against the simulated provider: its checks are those of the real ones.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on should stop")]
 
 use std::sync::Mutex;
 use std::time::Duration;

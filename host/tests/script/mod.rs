@@ -1,5 +1,6 @@
 //! An endpoint that plays a script: the n-th request gets the n-th answer, and all are kept.
-#![allow(dead_code, unreachable_pub, reason = "each test file uses its part")]
+#![allow(dead_code, reason = "every test binary uses its own part of it")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on should stop")]
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -9,26 +10,26 @@ use tokio::net::{TcpListener, TcpStream};
 
 /// A request as it came.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub(crate) struct Asked {
     /// Request line and headers.
-    pub head: String,
+    pub(crate) head: String,
     /// The body.
-    pub body: String,
+    pub(crate) body: String,
 }
 
 impl Asked {
     /// The body as JSON.
-    pub fn json(&self) -> serde_json::Value {
+    pub(crate) fn json(&self) -> serde_json::Value {
         serde_json::from_str(&self.body).unwrap()
     }
 
     /// The first line.
-    pub fn line(&self) -> &str {
+    pub(crate) fn line(&self) -> &str {
         self.head.lines().next().unwrap()
     }
 
     /// Whether a header of this name came, with this value.
-    pub fn has(&self, name: &str, value: &str) -> bool {
+    pub(crate) fn has(&self, name: &str, value: &str) -> bool {
         let wanted = format!("{name}: {value}").to_ascii_lowercase();
         self.head.lines().any(|line| line.to_ascii_lowercase() == wanted)
     }
@@ -36,7 +37,7 @@ impl Asked {
 
 /// One answer.
 #[derive(Clone, Debug)]
-pub enum Answer {
+pub(crate) enum Answer {
     /// Bytes, then the end of the connection.
     Bytes(Vec<u8>),
     /// Bytes, then nothing for as long as the client waits.
@@ -46,12 +47,12 @@ pub enum Answer {
 }
 
 /// An answer with this status, type and body.
-pub fn answer(status: u16, kind: &str, body: &str) -> Answer {
+pub(crate) fn answer(status: u16, kind: &str, body: &str) -> Answer {
     with(status, &[("content-type", kind)], body)
 }
 
 /// An answer with these headers.
-pub fn with(status: u16, headers: &[(&str, &str)], body: &str) -> Answer {
+pub(crate) fn with(status: u16, headers: &[(&str, &str)], body: &str) -> Answer {
     let mut text = format!("HTTP/1.1 {status} Whatever\r\nconnection: close\r\ncontent-length: {}\r\n", body.len());
     for (name, value) in headers {
         text.push_str(&format!("{name}: {value}\r\n"));
@@ -60,35 +61,35 @@ pub fn with(status: u16, headers: &[(&str, &str)], body: &str) -> Answer {
 }
 
 /// A stream of server-sent events without a length, ended by the end of the connection.
-pub fn sse(body: &str) -> Answer {
+pub(crate) fn sse(body: &str) -> Answer {
     Answer::Bytes(format!("{SSE}{body}").into_bytes())
 }
 
 /// The same, that falls silent in place of ending.
-pub fn silent(body: &str) -> Answer {
+pub(crate) fn silent(body: &str) -> Answer {
     Answer::Hang(format!("{SSE}{body}").into_bytes())
 }
 
 const SSE: &str = "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-type: text/event-stream; charset=utf-8\r\n\r\n";
 
 /// A recorded stream.
-pub fn recorded(name: &str) -> Answer {
+pub(crate) fn recorded(name: &str) -> Answer {
     let path = format!("{}/../testdata/streams/{name}.sse", env!("CARGO_MANIFEST_DIR"));
     sse(&std::fs::read_to_string(path).unwrap())
 }
 
 /// A running script.
 #[derive(Debug)]
-pub struct Script {
+pub(crate) struct Script {
     /// `http://127.0.0.1:…`
-    pub url: String,
+    pub(crate) url: String,
     asked: Arc<Mutex<Vec<Asked>>>,
     task: tokio::task::JoinHandle<()>,
 }
 
 impl Script {
     /// Plays these answers, and 599 after the last.
-    pub async fn play(answers: Vec<Answer>) -> Self {
+    pub(crate) async fn play(answers: Vec<Answer>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let asked = Arc::new(Mutex::new(Vec::new()));
@@ -102,7 +103,7 @@ impl Script {
     }
 
     /// What was asked so far.
-    pub fn asked(&self) -> Vec<Asked> {
+    pub(crate) fn asked(&self) -> Vec<Asked> {
         self.asked.lock().unwrap().clone()
     }
 }
