@@ -275,7 +275,7 @@ async fn a_window_is_read_from_the_models_own_entry_or_from_the_list() {
         Answer::Hang(Vec::new()),
     ])
     .await;
-    let provider = AnthropicMessages::new(options(&script).listing_timeout(Duration::from_millis(200))).unwrap();
+    let provider = AnthropicMessages::new(options(&script).listing_timeout(Duration::from_secs(2))).unwrap();
     assert_eq!(provider.listed_window("m").await, Ok(Some(200_000)));
     assert_eq!(provider.listed_window("m").await, Ok(Some(32_768)));
     assert_eq!(provider.listed_window("m").await, Ok(None));

@@ -19,8 +19,7 @@ const FORMATS: [Format; 3] = [Format::OpenAiChat, Format::OpenAiResponses, Forma
 fn provider(simulator: &Simulator, format: Format, change: fn(HttpOptions) -> HttpOptions) -> Box<dyn Provider> {
     let quick = Duration::from_millis(2);
     let options = HttpOptions::new().base_url(simulator.base_url()).key(Config::KEY).backoff(quick, quick);
-    let options =
-        change(options.idle_timeout(Duration::from_millis(300)).first_byte_timeout(Duration::from_millis(300)));
+    let options = change(options);
     match format {
         Format::OpenAiChat => Box::new(OpenAiChat::new(options).unwrap()),
         Format::OpenAiResponses => Box::new(OpenAiResponses::new(options).unwrap()),
@@ -30,7 +29,7 @@ fn provider(simulator: &Simulator, format: Format, change: fn(HttpOptions) -> Ht
 
 /// Time-outs that a hanging server reaches within a test. Not for others: the machine may be busy.
 fn impatient(options: HttpOptions) -> HttpOptions {
-    options.idle_timeout(Duration::from_millis(500)).first_byte_timeout(Duration::from_millis(500))
+    options.idle_timeout(Duration::from_millis(1_500)).first_byte_timeout(Duration::from_millis(1_500))
 }
 
 fn same(options: HttpOptions) -> HttpOptions {
