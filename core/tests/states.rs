@@ -4,11 +4,10 @@
 
 use foreshorten_core::{
     CompactionState, Compactor, Policy, PolicyConfig, config,
-    digest::Digest,
-    state::{FORMAT_VERSION, History, StateError},
+    state::StateError,
     transcript::{Entry, OwnedTranscript},
 };
-use foreshorten_testkit::{Answers, Script, Session, check_legal, entries, materialize};
+use foreshorten_testkit::{Answers, Script, Session, check_legal, damaged, entries, forged, meet};
 use proptest::prelude::*;
 
 fn cases(ordinary: u32) -> ProptestConfig {
@@ -113,12 +112,8 @@ proptest! {
         payload in proptest::collection::vec(any::<u8>(), 0..400),
         script in proptest::collection::vec(any::<u8>(), 0..300),
     ) {
-        let mut bytes = b"FSTa".to_vec();
-        bytes.extend_from_slice(&FORMAT_VERSION.to_le_bytes());
-        bytes.extend_from_slice(&Digest::of(&payload).0[..8]);
-        bytes.extend_from_slice(&payload);
-        if let Ok(state) = CompactionState::decode(&bytes) {
-            survive(state, &script)?;
+        if let Ok(state) = CompactionState::decode(&forged(&payload)) {
+            survive(&state, &script);
         }
     }
 
@@ -130,16 +125,8 @@ proptest! {
     ) {
         let policy = Policy::default();
         let (record, state) = grown(&mut Script::new(&script), &policy, 14);
-        let mut bytes = state.encode();
-        let header = 14;
-        let length = bytes.len() - header;
-        for (at, value) in damage {
-            bytes[header + usize::from(at) % length] = value;
-        }
-        let sum = Digest::of(&bytes[header..]).0;
-        bytes[6..14].copy_from_slice(&sum[..8]);
-        if let Ok(state) = CompactionState::decode(&bytes) {
-            meet(state, &record)?;
+        if let Ok(state) = CompactionState::decode(&damaged(&state, &damage)) {
+            meet(&state, &record);
         }
     }
 
@@ -170,37 +157,17 @@ proptest! {
                 }
             },
         }
-        meet(state, &OwnedTranscript::from(entries))?;
+        meet(&state, &OwnedTranscript::from(entries));
     }
 }
 
-fn survive(state: CompactionState, script: &[u8]) -> Result<(), TestCaseError> {
+fn survive(state: &CompactionState, script: &[u8]) {
     let mut script = Script::new(script);
     let mut all = Vec::new();
     for turn in 0..10 {
         entries(&mut script, turn, &mut all);
     }
-    meet(state, &OwnedTranscript::from(all))
-}
-
-/// Fits a state to a record, goes on for a turn, and looks whether the view is legal and the totals are true.
-fn meet(state: CompactionState, record: &OwnedTranscript) -> Result<(), TestCaseError> {
-    let policy = Policy::default();
-    let mut compactor = Compactor::resume(&policy, state.clone());
-    let history = compactor.sync(record);
-    if history == History::Foreign {
-        prop_assert_eq!(compactor.state(), &state.sane(), "a foreign record changed the state");
-        return Ok(());
-    }
-    compactor.begin(record, foreshorten_core::Turn { window: Some(8_000), ..Default::default() });
-    while !matches!(compactor.poll(record), foreshorten_core::Step::Done(_)) {}
-    let view: Vec<_> = compactor.view().pieces().collect();
-    check_legal(view.iter().copied(), record, compactor.columns()).map_err(TestCaseError::fail)?;
-    let mut again = Compactor::resume(&policy, compactor.state().clone());
-    again.sync(record);
-    prop_assert_eq!(materialize(again.view(), record), materialize(compactor.view(), record));
-    prop_assert_eq!(again.ledger().view_raw(), compactor.ledger().view_raw());
-    Ok(())
+    meet(state, &OwnedTranscript::from(all));
 }
 
 #[test]
