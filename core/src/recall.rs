@@ -68,10 +68,17 @@ pub fn resolve(
 ) -> Result<Found, RecallError> {
     let state = ledger.state();
     if reference.starts_with("note:") {
-        let note = state.notes().iter().find(|note| note.reference() == reference).ok_or(RecallError::NotFound)?;
-        let first = columns.group(note.from as usize);
-        let end = if (note.to as usize) < columns.len() { columns.group(note.to as usize) } else { columns.groups() };
-        let entries = (first..end).flat_map(|group| columns.members(group)).collect();
+        // Stretches that are equal but for what their tools answered go by one reference: all of them come back.
+        let mut entries: Vec<usize> = Vec::new();
+        for note in state.notes().iter().filter(|note| note.reference() == reference) {
+            let group_at = |entry: u32| {
+                if (entry as usize) < columns.len() { columns.group(entry as usize) } else { columns.groups() }
+            };
+            entries.extend((group_at(note.from)..group_at(note.to)).flat_map(|group| columns.members(group)));
+        }
+        if entries.is_empty() {
+            return Err(RecallError::NotFound);
+        }
         return Ok(Found::Note { entries });
     }
     let entry = |entry: usize, digest: Digest| Found::Entry {
