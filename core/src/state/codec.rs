@@ -105,6 +105,7 @@ impl CompactionState {
         }
         self.notes = super::join::maximal(self.notes.iter());
         self.pins.sort_unstable();
+        self.pins.dedup();
         self.windows.sort_unstable();
         self.windows.dedup_by(|b, a| a.scope == b.scope);
         self.windows.retain(|window| (crate::budget::MIN_WINDOW..=crate::budget::MAX_WINDOW).contains(&window.tokens));
