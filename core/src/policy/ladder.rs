@@ -99,12 +99,12 @@ fn snip(desk: &mut PassDesk<'_>, goal: u64) {
     }
     // A snip that ends where the open stretch begins is extended; a summary stays as it is, byte for byte.
     let start = columns.group_start(group);
-    let joins = desk
-        .ledger
-        .state()
-        .notes()
+    // One that another overlaps, as after a join of two states, cannot be extended alone.
+    let notes = desk.ledger.state().notes();
+    let joins = notes
         .iter()
-        .find(|note| note.to as usize == start && note.kind == NoteKind::Snip && !note.shortest);
+        .find(|note| note.to as usize == start && note.kind == NoteKind::Snip && !note.shortest)
+        .filter(|note| notes.iter().all(|other| other.to <= note.from || note.contains(other)));
     let from = joins.map_or(group, |note| columns.group(note.from as usize));
     // The note itself costs something: a hundred tokens cover the longest one.
     let needed = desk.ledger.state().calibration().raw_for(desk.view_tokens().saturating_sub(goal)) + 100;
