@@ -58,7 +58,8 @@ impl Desk for PassDesk<'_> {
             self.ledger.draft_note(&self.guard, from, to, None).and_then(|note| {
                 let held = self.ledger.state().notes().iter().filter(|held| note.contains(held));
                 let before: u32 = held.map(|held| held.counts.total()).sum();
-                let covered = note.counts.total().saturating_sub(before);
+                // Where notes overlap, both count what they share.
+                let covered = note.counts.total().saturating_sub(before).max(1);
                 let saved = self.ledger.accept_note(&self.guard, note)?;
                 self.tally.decided.covered = self.tally.decided.covered.saturating_add(covered);
                 Ok(saved)

@@ -299,7 +299,7 @@ impl Summarizing {
         let total = note.counts.total();
         let before: u32 = ledger.state().notes().iter().filter(|n| note.contains(n)).map(|n| n.counts.total()).sum();
         match ledger.accept_note(guard, note) {
-            Ok(_) => Ok(total.saturating_sub(before)),
+            Ok(_) => Ok(total.saturating_sub(before).max(1)),
             Err(Refusal::NotSmaller) => Err(Rejected::NotSmaller),
             Err(why) => Err(Rejected::Refused(why)),
         }

@@ -101,9 +101,11 @@ impl Ledger {
         let first = columns.group(note.from as usize);
         let end = self.next_open_after(columns, note);
         let goes = |group: usize| !note.keeps(columns.group_start(group));
+        let mut hides = false;
         let mut group = self.next_open_group(columns, first);
         while group < end {
             if goes(group) {
+                hides = true;
                 raw = raw.saturating_sub(self.group_weight(guard, group));
             }
             group = self.next_open_group(columns, group + 1);
@@ -111,10 +113,17 @@ impl Ledger {
         for held in self.state.notes.iter().filter(|held| note.contains(held)) {
             for place in &held.kept {
                 let group = columns.group(place.index as usize);
-                if goes(group) && self.is_shown(columns, group) {
+                // What two overlapping notes keep is shown once, beside the later.
+                let answers = self.note_over(columns, group).is_some_and(|over| core::ptr::eq(over, held));
+                if goes(group) && answers {
+                    hides = true;
                     raw = raw.saturating_sub(self.group_weight(guard, group));
                 }
             }
+        }
+        if note.kind == NoteKind::Snip && !hides {
+            // A summary does not give way to a note that says less about the same stretch.
+            return Err(Refusal::NotRising);
         }
         for place in &note.kept {
             let group = columns.group(place.index as usize);
