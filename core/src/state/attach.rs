@@ -41,19 +41,25 @@ impl CompactionState {
     pub(crate) fn attach(&mut self, transcript: &dyn Transcript, columns: &Columns) -> Attachment {
         let known = self.anchors.len as usize;
         if known == 0 {
+            // Decisions about a record that nobody has seen: no state of ours holds any.
+            let dropped = self.records.len() + self.notes.len();
+            self.records.clear();
+            self.notes.clear();
+            self.pins.clear();
             self.note_seen(columns);
-            return Attachment::default();
+            return Attachment { dropped, ..Attachment::default() };
         }
         let grown = known <= columns.len() && columns.chain(known - 1) == self.anchors.chain;
         if !grown && !self.recognises(columns) {
             return Attachment { history: History::Foreign, ..Attachment::default() };
         }
         let mut found = Attachment { history: History::Grown, ..Attachment::default() };
-        self.place_again(columns, &mut found);
+        self.place_again(transcript, columns, &mut found);
         self.check_bodies(transcript, &mut found);
         if !grown {
             found.history = History::Edited;
             self.uncover_newest(columns, &mut found);
+            self.restore_newest(columns, &mut found);
             self.forget_seen();
             self.last_view = super::LastView::default();
         }
@@ -93,7 +99,7 @@ impl CompactionState {
         false
     }
 
-    fn place_again(&mut self, columns: &Columns, found: &mut Attachment) {
+    fn place_again(&mut self, transcript: &dyn Transcript, columns: &Columns, found: &mut Attachment) {
         let stands = |place: &Place| {
             let index = place.index as usize;
             index < columns.len() && columns.chain(index) == place.chain && columns.identity(index) == place.identity
@@ -116,12 +122,18 @@ impl CompactionState {
         let finder = Finder::new(columns);
         let mut records = core::mem::take(&mut self.records);
         let total = records.len() + self.notes.len();
-        records.retain_mut(|record| finder.place(&mut record.place, columns));
+        records.retain_mut(|record| {
+            let Some((index, known)) = finder.find(&record.place, columns) else { return false };
+            record.place = Place::of(columns, index);
+            // An equal call, of which the older was trimmed away, may have answered otherwise.
+            known || same_content(transcript, index, &record.action)
+        });
         records.sort_unstable();
         records.dedup_by(|b, a| a.place == b.place);
         self.records = records;
         self.pins.retain_mut(|pin| finder.place(pin, columns));
         self.pins.sort_unstable();
+        self.pins.dedup();
         self.notes.retain_mut(|note| {
             if note_stands(note) {
                 return true;
@@ -148,6 +160,18 @@ impl CompactionState {
             self.notes.retain(|note| !note.covers(start) || note.keeps(start));
         }
         found.dropped += total - self.notes.len();
+    }
+
+    /// A record that was rewound may end in the middle of an assistant message: it can grow again, and be signed then.
+    /// What the model wrote in the newest group stands verbatim.
+    fn restore_newest(&mut self, columns: &Columns, found: &mut Attachment) {
+        let Some(newest) = columns.groups().checked_sub(1) else { return };
+        let total = self.records.len();
+        self.records.retain(|record| {
+            let entry = record.place.index as usize;
+            !(columns.group(entry) == newest && columns.kind(entry).is_assistant_side())
+        });
+        found.dropped += total - self.records.len();
     }
 
     /// Looks whether previews can still be cut from the record.
@@ -191,6 +215,12 @@ impl CompactionState {
         found.dropped += dropped;
         found.changed_bodies = changed;
     }
+}
+
+/// Whether an entry holds what a decision replaced, or still begins like it.
+fn same_content(transcript: &dyn Transcript, index: usize, action: &Action) -> bool {
+    let same = action.digest().is_none_or(|digest| digest == Digest::of_entry(transcript, index));
+    same || matches!(action, Action::Offload(facts) if !matches!(check_preview(transcript, index, facts), Preview::Gone))
 }
 
 enum Preview {
@@ -265,7 +295,8 @@ impl Finder {
         finder
     }
 
-    fn place(&self, place: &mut Place, columns: &Columns) -> bool {
+    /// Where the entry stands now, and whether all before it is as it was.
+    fn find(&self, place: &Place, columns: &Columns) -> Option<(usize, bool)> {
         let by_chain = self
             .by_chain
             .get(&place.chain)
@@ -276,8 +307,12 @@ impl Finder {
                 .then(|| self.by_identity.get(&place.identity).copied())
                 .flatten()
         };
-        let Some(index) = by_chain.or_else(by_identity) else { return false };
-        *place = Place::of(columns, index as usize);
+        by_chain.map(|index| (index as usize, true)).or_else(|| by_identity().map(|index| (index as usize, false)))
+    }
+
+    fn place(&self, place: &mut Place, columns: &Columns) -> bool {
+        let Some((index, _)) = self.find(place, columns) else { return false };
+        *place = Place::of(columns, index);
         true
     }
 
