@@ -159,10 +159,12 @@ impl<P: Borrow<Policy>> Compactor<P> {
     /// A compactor for a new session.
     #[must_use]
     pub fn new(policy: P) -> Self {
+        let mut ledger = Ledger::default();
+        ledger.state.calibration.use_estimator(policy.borrow().config().weigher.bytes.id());
         Self {
             policy,
             columns: Columns::new(),
-            ledger: Ledger::default(),
+            ledger,
             cache: RenderCache::new(),
             stored: None,
             aside: None,
@@ -206,7 +208,6 @@ impl<P: Borrow<Policy>> Compactor<P> {
                 self.stored = Some(state);
                 return History::New;
             }
-            state.calibration.use_estimator(weigher.bytes.id());
             let known = state.anchors.len as usize;
             self.attachment = state.attach(transcript, &self.columns);
             if self.attachment.history == History::Foreign {
@@ -214,6 +215,7 @@ impl<P: Borrow<Policy>> Compactor<P> {
                 state = CompactionState::new();
                 state.note_seen(&self.columns);
             }
+            state.calibration.use_estimator(weigher.bytes.id());
             let guard = guard(policy, transcript, &self.columns);
             self.ledger = Ledger::new(state, &guard);
             self.cache.rebuild_from(&self.ledger, &guard, 0);
@@ -260,7 +262,8 @@ impl<P: Borrow<Policy>> Compactor<P> {
     /// # Errors
     /// Figures that cannot be a count of that view are refused, and nothing is learned.
     pub fn handle_usage(&mut self, input_tokens: u64) -> Result<(), Refused> {
-        let state = &mut self.ledger.state;
+        // A resumed state that has not met its record yet knows the view that its last process handed out.
+        let state = self.stored.as_mut().unwrap_or(&mut self.ledger.state);
         let raw = core::mem::take(&mut state.last_view.raw);
         state.calibration.observe(raw, input_tokens)
     }
@@ -269,6 +272,10 @@ impl<P: Borrow<Policy>> Compactor<P> {
     pub fn begin(&mut self, transcript: &dyn Transcript, turn: Turn<'_>) {
         self.pass = None;
         self.schema_tokens = turn.schema_tokens;
+        if let Some(stored) = &mut self.stored {
+            // A turn over no record at all: the next figure is not about the view of the stored state.
+            stored.last_view = crate::state::LastView::default();
+        }
         let state = &mut self.ledger.state;
         state.turn += 1;
         if let Some(named) = turn.reported_window {
@@ -281,7 +288,7 @@ impl<P: Borrow<Policy>> Compactor<P> {
         self.outcome = Outcome {
             tokens_before: tokens,
             tokens_after: tokens,
-            first_changed: self.changed.take(),
+            first_changed: self.changed,
             attachment: self.attachment,
             ..Outcome::default()
         };
@@ -437,6 +444,8 @@ impl<P: Borrow<Policy>> Compactor<P> {
 
     fn finish(&mut self, transcript: &dyn Transcript, overflow: bool) {
         let tokens = self.tokens();
+        // Said with a view that is handed out; a turn that was dropped has said nothing.
+        self.changed = None;
         let outcome = &mut self.outcome;
         outcome.tokens_after = tokens;
         if overflow {
