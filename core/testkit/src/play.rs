@@ -181,6 +181,7 @@ fn operation<'p>(
                 entries[at] = entry;
                 levels[at] = plan::Level::Verbatim;
             });
+            session.bodies_lost = true;
             *fork = None;
         }
         32 if len > 0 => {

@@ -77,7 +77,7 @@ pub fn recall_refs(bytes: &[u8]) {
             let covered = session.state().notes().iter().any(|note| {
                 matches!(session.recall(&note.reference()), Ok(Found::Note { entries }) if entries.contains(&entry))
             });
-            assert!(covered, "I10: entry {entry} is covered and no note brings it back");
+            assert!(covered, "I10: entry {entry} is covered and no note brings it back: {:?}", session.state().notes());
         }
     }
     anything(&session, &asked);

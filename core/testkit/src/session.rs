@@ -544,7 +544,8 @@ impl<'p, T: Transcript> Session<'p, T> {
         if outcome.compacted && !last_resort && columns.groups() > 0 {
             for entry in columns.members(columns.groups() - 1) {
                 let was = self.levels.get(entry).copied().unwrap_or_default();
-                assert!(levels[entry] == was, "I6 tail: entry {entry} of the newest group was reduced");
+                let is = levels[entry];
+                assert!(is <= was, "I6 tail: entry {entry} of the newest group: {was:?} became {is:?}");
             }
         }
         // I7, I16

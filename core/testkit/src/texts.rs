@@ -42,10 +42,10 @@ fn cut(text: &str, at: usize) {
     let (start, end) = (head(text, at), tail(text, at));
     assert!(text.starts_with(start) && text.ends_with(end) && start.len() <= at && end.len() <= at);
     assert_eq!(floor_boundary(text, at), start.len());
-    let next = text[start.len()..].chars().next().map_or(usize::MAX, char::len_utf8);
-    assert!(start.len().saturating_add(next) > at, "one more character fits the beginning");
-    let before = text[..text.len() - end.len()].chars().next_back().map_or(usize::MAX, char::len_utf8);
-    assert!(end.len().saturating_add(before) > at, "one more character fits the end");
+    let next = text[start.len()..].chars().next().map_or(0, char::len_utf8);
+    assert!(start == text || start.len() + next > at, "one more character fits the beginning");
+    let before = text[..text.len() - end.len()].chars().next_back().map_or(0, char::len_utf8);
+    assert!(end == text || end.len() + before > at, "one more character fits the end");
     let chars = text.chars().count();
     let bytes = head_chars(text, at);
     assert!(text[..bytes].chars().count() <= at && (at < chars || bytes == text.len()));
