@@ -112,6 +112,7 @@ impl CompactionState {
                 && is_boundary(columns, from)
                 && is_boundary(columns, to)
                 && note.kept.iter().all(stands)
+                && keeps_instructions(note, columns)
         };
         let settled = self.records.iter().all(|record| stands(&record.place))
             && self.pins.iter().all(stands)
@@ -144,7 +145,8 @@ impl CompactionState {
             };
             note.from = from;
             note.to = to;
-            from < to && note.kept.iter_mut().all(|place| finder.place(place, columns))
+            let there = from < to && note.kept.iter_mut().all(|place| finder.place(place, columns));
+            there && keeps_instructions(note, columns)
         });
         self.notes = super::join::maximal(self.notes.iter());
         found.dropped += total.saturating_sub(self.records.len() + self.notes.len());
@@ -262,6 +264,13 @@ pub(super) fn content_bytes(transcript: &dyn Transcript, index: usize) -> u64 {
 /// The chain before entry `index`.
 pub(super) fn before(columns: &Columns, index: usize) -> Chain {
     index.checked_sub(1).map(|last| columns.chain(last)).unwrap_or_default()
+}
+
+/// Whether a note shows all instructions in its stretch: they do not count in fingerprints, and may have come into it.
+fn keeps_instructions(note: &Note, columns: &Columns) -> bool {
+    (note.from as usize..note.to as usize)
+        .filter(|&entry| columns.kind(entry) == EntryKind::System)
+        .all(|entry| note.kept.iter().any(|place| place.index as usize == entry))
 }
 
 fn is_boundary(columns: &Columns, index: usize) -> bool {

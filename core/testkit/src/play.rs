@@ -7,6 +7,7 @@ use foreshorten_core::{
     estimate::{ByteEstimator, Family, Weigher},
     marker::MarkerStyle,
     plan::{self, ToolRule},
+    state::History,
     transcript::{Entry, EntryKind, OwnedTranscript, Part, Transcript as _},
 };
 
@@ -141,8 +142,9 @@ fn operation<'p>(
         10 | 11 => *fork = Some(session.fork()),
         12..=14 => {
             let other = fork.take().unwrap_or_else(|| session.fork());
-            let other = elsewhere(script, policy, &session.transcript, other);
-            session.merge(&other);
+            if let Some(other) = elsewhere(script, policy, &session.transcript, other) {
+                session.merge(&other);
+            }
         }
         15 => session.undo(),
         16 => session.pin(script.below(len.max(1) + 1)),
@@ -219,15 +221,18 @@ fn trim_body(entry: &mut Entry, bytes: usize) {
     }
 }
 
-/// The state of another host that goes on with the same record: other windows, other providers, other counts.
+/// The state of another host that goes on with the same record: other windows, other providers, other counts. `None`
+/// when it holds the record for another conversation.
 fn elsewhere(
     script: &mut Script<'_>,
     policy: &Policy,
     record: &OwnedTranscript,
     state: CompactionState,
-) -> CompactionState {
+) -> Option<CompactionState> {
     let mut compactor = Compactor::resume(policy, state);
-    compactor.sync(record);
+    if compactor.sync(record) == History::Foreign {
+        return None; // the record is another conversation since
+    }
     for _ in 0..script.below(3) {
         let turn = Turn {
             window: Some([700, 2_500, 9_000][script.below(3)]),
@@ -245,5 +250,5 @@ fn elsewhere(
     if script.one_in(8) {
         compactor.state_mut().reset_decisions();
     }
-    compactor.state().clone()
+    Some(compactor.state().clone())
 }
