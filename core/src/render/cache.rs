@@ -158,7 +158,8 @@ impl RenderCache {
     pub(crate) fn rebuild_from(&mut self, ledger: &Ledger, guard: &Guard<'_>, group: usize) -> usize {
         let columns = guard.columns;
         // A note stands at the start of what it covers: begin there if `group` lies under one.
-        let group = ledger.note_over(columns, group).map_or(group, |note| columns.group(note.from as usize)).min(group);
+        let over = ledger.note_over(columns, group).filter(|note| (note.from as usize) < columns.len());
+        let group = over.map_or(group, |note| columns.group(note.from as usize)).min(group);
         let keep = self.segments.partition_point(|segment| (segment.group as usize) < group);
         let old: Vec<Segment> = self.segments.split_off(keep);
         let old_text = old.iter().map(|s| s.text.start).min().map_or(self.arena.len(), |start| start as usize);
