@@ -1,4 +1,4 @@
-//! What can be wrong with a configuration.
+//! What can be wrong with a configuration, and memory that is not there.
 
 use core::fmt;
 
@@ -24,3 +24,27 @@ impl fmt::Display for ConfigError {
 }
 
 impl core::error::Error for ConfigError {}
+
+/// There is no memory for the growth asked for. Nothing has changed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OutOfMemory;
+
+impl fmt::Display for OutOfMemory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("no memory to grow")
+    }
+}
+
+impl core::error::Error for OutOfMemory {}
+
+impl From<alloc::collections::TryReserveError> for OutOfMemory {
+    fn from(_: alloc::collections::TryReserveError) -> Self {
+        Self
+    }
+}
+
+impl From<hashbrown::TryReserveError> for OutOfMemory {
+    fn from(_: hashbrown::TryReserveError) -> Self {
+        Self
+    }
+}

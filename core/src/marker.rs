@@ -58,9 +58,17 @@ fn push_recall(out: &mut String, style: MarkerStyle, reference: &str, tail: &str
     }
 }
 
-/// The marker of a cleared result. `bytes` is the size of what it replaces.
+/// The marker of a cleared result. `bytes` is the size of what it replaces, `media` whether images or files were
+/// among it.
 #[must_use]
-pub fn clear_marker(style: MarkerStyle, reference: &str, is_error: bool, bytes: u64, why: ClearReason) -> String {
+pub fn clear_marker(
+    style: MarkerStyle,
+    reference: &str,
+    is_error: bool,
+    bytes: u64,
+    media: bool,
+    why: ClearReason,
+) -> String {
     let mut out = String::new();
     out.push_str(if is_error { "[Earlier tool error cleared" } else { "[Earlier tool result cleared" });
     out.push_str(match why {
@@ -69,7 +77,7 @@ pub fn clear_marker(style: MarkerStyle, reference: &str, is_error: bool, bytes: 
         ClearReason::LastResort => " to fit the context window (",
     });
     push_number(&mut out, bytes);
-    out.push_str(" bytes).\n ");
+    out.push_str(if media { " bytes, with images or files).\n " } else { " bytes).\n " });
     push_recall(&mut out, style, reference, " to retrieve the full output.");
     out.push(']');
     out
@@ -275,11 +283,11 @@ mod tests {
     fn markers_read_well() {
         let style = MarkerStyle::default();
         assert_eq!(
-            clear_marker(style, "call_42", false, 12_345, ClearReason::Space),
+            clear_marker(style, "call_42", false, 12_345, false, ClearReason::Space),
             "[Earlier tool result cleared to save context (12,345 bytes).\n Call recall_tool_result(\"call_42\") to retrieve the full output.]"
         );
         let bare = MarkerStyle { recall_tool: false };
-        assert!(!clear_marker(bare, "x", true, 1, ClearReason::LastResort).contains("recall_tool_result"));
+        assert!(!clear_marker(bare, "x", true, 1, true, ClearReason::LastResort).contains("recall_tool_result"));
         let counts = Counts { user: 1, assistant: 2, calls: 0, results: 3 };
         assert!(
             snip_note(style, "note:1", &counts).contains("1 user message, 2 assistant texts, 3 tool results. Call")

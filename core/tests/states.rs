@@ -4,10 +4,12 @@
 
 use foreshorten_core::{
     CompactionState, Compactor, Policy, PolicyConfig, config,
-    state::StateError,
+    state::{History, StateError},
     transcript::{Entry, OwnedTranscript},
 };
-use foreshorten_testkit::{Answers, Script, Session, check_legal, damaged, entries, forged, meet};
+use foreshorten_testkit::{
+    Answers, Reference, Script, Session, check_legal, damaged, entries, forged, materialize, meet,
+};
 use proptest::prelude::*;
 
 fn cases(ordinary: u32) -> ProptestConfig {
@@ -54,13 +56,41 @@ fn apart(script: &mut Script<'_>, policy: &Policy) -> (OwnedTranscript, [Compact
             while !matches!(compactor.poll(&record), foreshorten_core::Step::Done(_)) {}
         }
         if script.one_in(6) {
-            compactor.state_mut().reset_decisions();
+            compactor.undo_all(&record);
         }
-        compactor.state_mut().set_label("host", ["x", "y"][script.below(2)]);
+        compactor.set_label("host", ["x", "y"][script.below(2)]);
         compactor.state().clone()
     };
     let states = [branch(script), branch(script), branch(script)];
     (record, states)
+}
+
+#[test]
+fn instructions_that_changed_places_under_a_note_are_shown_in_their_new_order() {
+    use foreshorten_testkit::cases::{a, built, filler, s, session, t10, u};
+    let policy = built(t10());
+    let mut session = session(&policy, Answers::NoSummarizer);
+    session.transcript.extend([u(50), a(200)]);
+    session.transcript.push(s(20));
+    session.transcript.extend(filler(2_000));
+    session.transcript.push(s(20));
+    session.transcript.extend(filler(9_000));
+    session.run();
+    let state = session.state().clone();
+    let kept: Vec<usize> = state.notes()[0].kept.iter().map(|place| place.index as usize).collect();
+    assert_eq!(kept.len(), 2);
+    let mut entries = session.transcript.entries().to_vec();
+    entries.swap(kept[0], kept[1]);
+    let record = OwnedTranscript::from(entries);
+    let mut compactor = Compactor::resume(&policy, state);
+    compactor.sync(&record);
+    let shown: Vec<usize> = (0..record.entries().len()).filter(|entry| kept.contains(entry)).collect();
+    let pieces = compactor.view().pieces().filter_map(|piece| match piece {
+        foreshorten_core::view::Piece::Entry { entry } => Some(entry),
+        _ => None,
+    });
+    assert_eq!(pieces.filter(|entry| kept.contains(entry)).collect::<Vec<_>>(), shown);
+    check_legal(compactor.view().pieces(), &record, compactor.columns()).unwrap();
 }
 
 proptest! {
@@ -82,6 +112,9 @@ proptest! {
         let level = |state: &CompactionState| {
             let mut compactor = Compactor::resume(&policy, state.clone());
             compactor.sync(&record);
+            let reference = Reference::read(&record, policy.config());
+            assert_eq!(materialize(compactor.view(), &record), reference.view(compactor.state()), "second opinion");
+            assert_eq!(compactor.ledger().view_raw(), reference.raw(compactor.state()), "second opinion");
             let view: Vec<_> = compactor.view().pieces().collect();
             check_legal(view.iter().copied(), &record, compactor.columns()).unwrap();
             let columns = compactor.columns();
@@ -191,4 +224,31 @@ fn people_can_read_a_state() {
     let text = serde_json::to_string(&state).unwrap();
     assert!(text.contains("endpoint/model") && text.contains("32768"), "{text}");
     assert_eq!(serde_json::from_str::<CompactionState>(&text).unwrap(), state);
+}
+
+#[test]
+fn the_beginning_of_a_session_alone_does_not_undo_it() {
+    let policy = Policy::default();
+    let mut session = Session::new(&policy, OwnedTranscript::default(), 6_000, Answers::Extractive);
+    for turn in 0..30 {
+        let id = format!("c{turn}");
+        session.step([
+            Entry::user(format!("question {turn}")),
+            Entry::tool_call(id.clone(), "read", format!("{{\"n\":{turn}}}")),
+            Entry::tool_result(id, "x ".repeat(900)),
+        ]);
+    }
+    let state = session.compactor.state().clone();
+    assert!(!state.notes().is_empty());
+    // A request for a title: the first message once more, nothing else.
+    let first = OwnedTranscript::from(session.transcript.entries()[..1].to_vec());
+    let mut side = Compactor::resume(&policy, state.clone());
+    assert_eq!(side.sync(&first), History::Beginning);
+    assert_eq!(side.view().len(), 1);
+    assert_eq!(side.state(), &state, "the session's state is left alone");
+    // Rewound for good: the conversation goes on from there.
+    let mut again = session.transcript.entries()[..1].to_vec();
+    again.push(Entry::assistant("another answer"));
+    side.sync(&OwnedTranscript::from(again));
+    assert!(side.state().notes().is_empty());
 }

@@ -1,10 +1,8 @@
 //! The ten-line blocking loop around the core, and what it answers with.
 
 use foreshorten_core::{
-    Compactor, Effect, Finish, Policy, Step, SummaryFailure, SummaryReply,
-    digest::Digest,
-    summary::extractive_summary,
-    transcript::{PartRef, Transcript, text_of},
+    Compactor, Effect, Finish, Policy, Step, SummaryFailure, SummaryReply, summary::extractive_summary,
+    transcript::Transcript,
 };
 
 use crate::store::FileStore;
@@ -43,7 +41,7 @@ pub fn settle<P: std::borrow::Borrow<Policy>>(
                 compactor.handle_summary(transcript, reply);
             }
             Step::Effect(Effect::Archive { entry, digest }) => {
-                let stored = store.is_some_and(|store| store.put(&digest, &content_of(transcript, entry)).is_ok());
+                let stored = store.is_some_and(|store| store.put_entry(&digest, transcript, entry).is_ok());
                 compactor.handle_archived(stored);
             }
             Step::Effect(_) => compactor.handle_proposals(transcript, Vec::new()),
@@ -53,20 +51,3 @@ pub fn settle<P: std::borrow::Borrow<Policy>>(
 
 /// Length of an extract: long enough to carry on, a tenth of a small window.
 const EXTRACT_CHARS: usize = 4_000;
-
-/// The content whose digest is [`Digest::of_entry`]: texts joined by line feeds, then other payloads after NULs.
-#[must_use]
-pub fn content_of(transcript: &dyn Transcript, entry: usize) -> Vec<u8> {
-    let mut content = text_of(transcript, entry).into_owned().into_bytes();
-    for part in 0..transcript.entry(entry).parts as usize {
-        let data = match transcript.part(entry, part) {
-            PartRef::Text(_) => continue,
-            PartRef::Image(media) | PartRef::File(media) => media.data,
-            PartRef::Opaque(data) => data,
-        };
-        content.push(0);
-        content.extend_from_slice(data);
-    }
-    debug_assert_eq!(Digest::of(&content), Digest::of_entry(transcript, entry));
-    content
-}

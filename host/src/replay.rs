@@ -213,17 +213,23 @@ fn notes(report: &mut ReplayReport, conversation: &Conversation, over: u64, repa
     }
     if over > 0 {
         say(format!(
-            "on {over} turns what cannot shrink (instructions, the newest messages) is above the usable window"
+            "on {over} {} what cannot shrink (instructions, the newest messages) is above the usable window",
+            if over == 1 { "turn" } else { "turns" }
         ));
     }
-    if repaired != (0, 0) {
-        say(format!(
-            "{} results without a call are left out of the view, {} calls without a result were given a stand-in",
-            repaired.0, repaired.1
-        ));
+    let (orphans, unanswered) = repaired;
+    if orphans > 0 {
+        let are = if orphans == 1 { "result without a call is" } else { "results without a call are" };
+        say(format!("{orphans} {are} left out of the view"));
+    }
+    if unanswered > 0 {
+        let were = if unanswered == 1 { "call without a result was" } else { "calls without a result were" };
+        say(format!("{unanswered} {were} given a stand-in"));
     }
     for (kind, count) in &conversation.skipped {
-        say(format!("{count} records of type {kind} are no part of what the model was sent"));
+        let are = if *count == 1 { "record of type" } else { "records of type" };
+        let verb = if *count == 1 { "is" } else { "are" };
+        say(format!("{count} {are} {kind} {verb} no part of what the model was sent"));
     }
 }
 

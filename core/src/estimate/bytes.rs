@@ -331,6 +331,10 @@ mod tests {
         fn lines_add_up(one in "([a-z]{1,9} |[0-9]{1,5}|[A-Z]\\p{Han}?){4,80}", two in "([a-z]{1,9}[ -/]){4,80}") {
             let one = one + "\n";
             for estimator in ByteEstimator::all() {
+                let at_limit = |text: &String| estimator.tokens(text) as usize == text.len();
+                if at_limit(&one) || at_limit(&two) {
+                    continue;
+                }
                 let parts = estimator.tokens(&one) + estimator.tokens(&two);
                 prop_assert!(parts.abs_diff(estimator.tokens(&(one.clone() + &two))) <= 1);
             }

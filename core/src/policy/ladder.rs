@@ -1,11 +1,11 @@
 //! The ladder of last resorts (I8): it makes any view fit that can fit.
 //!
 //! Rungs, cheapest first: the results that the stages spared before the tail; a model-free note over the
-//! oldest unprotected groups; the tail shrunk group by group; the results of the newest group cut; notes
-//! shortened. Every step makes the view smaller or is not
-//! taken, and there are finitely many groups, results and notes, so the climb ends. What is left when it does
-//! not fit even then is the floor: instructions, schemas, pins, the newest group with its results as markers,
-//! and the shortest notes.
+//! oldest unprotected groups; notes made anew where they keep what is not pinned any more; the tail shrunk group by
+//! group; the results of the newest group cut; notes shortened; one note in place of all. Every step makes the view
+//! smaller or is not taken, and there are finitely many groups, results and notes, so the climb ends. What is left
+//! when it does not fit even then is the floor: instructions, schemas, pins, the newest group with its results as
+//! markers, and one note in its shortest form.
 
 use alloc::vec::Vec;
 
@@ -36,9 +36,11 @@ pub(super) fn climb(desk: &mut PassDesk<'_>, target: u64, enough: u64, limit: u6
     };
     rung(desk, "spared_results", false, &mut |desk| reduce_spared(desk, target));
     rung(desk, "middle_snip", false, &mut |desk| snip_down(desk, target, enough));
+    rung(desk, "released_pins", false, &mut |desk| release_kept(desk, enough));
     rung(desk, "last_resort_tail", true, &mut |desk| shrink_tail(desk, limit));
     rung(desk, "last_resort_newest", true, &mut |desk| cut_newest(desk, limit));
     rung(desk, "last_resort_notes", true, &mut |desk| shorten_notes(desk, limit));
+    rung(desk, "last_resort_one_note", true, &mut merge_notes);
     rungs
 }
 
@@ -123,9 +125,11 @@ fn snip(desk: &mut PassDesk<'_>, goal: u64) {
     }
 }
 
-/// Lets the oldest group out of the tail: its results give way to markers, then a note covers it.
+/// Lets the oldest group out of the tail: its results give way to markers, then a note covers it. A twentieth below
+/// `limit` is aimed at: just within it, every turn would need a pass of its own.
 fn shrink_tail(desk: &mut PassDesk<'_>, limit: u64) {
     let columns = desk.guard.columns;
+    let limit = limit - limit / 20;
     while desk.view_tokens() > limit && desk.guard.tail_start + 1 < columns.groups() {
         let group = desk.guard.tail_start;
         desk.guard.tail_start += 1;
@@ -213,6 +217,24 @@ fn shorten_notes(desk: &mut PassDesk<'_>, limit: u64) {
         }
         desk.tally.decided.shortened += u32::from(freed > 0);
     }
+}
+
+/// Makes notes anew beside which something stands that was pinned when they were made and is not any more.
+fn release_kept(desk: &mut PassDesk<'_>, enough: u64) {
+    for at in 0..desk.ledger.state().notes().len() {
+        if desk.view_tokens() <= enough {
+            break;
+        }
+        let covered = desk.ledger.release_kept(&desk.guard, at);
+        desk.tally.decided.covered = desk.tally.decided.covered.saturating_add(covered);
+    }
+}
+
+/// Puts one note in its shortest form in place of all, for passes at the floor would otherwise leave one each.
+fn merge_notes(desk: &mut PassDesk<'_>) {
+    let (from, to) = (body_start(desk.guard.columns), desk.guard.tail_start);
+    let covered = desk.ledger.lay_shortest(&desk.guard, from, to).unwrap_or_default();
+    desk.tally.decided.covered = desk.tally.decided.covered.saturating_add(covered);
 }
 
 /// What the floor consists of, when a view does not fit.

@@ -1,5 +1,6 @@
 //! The one place that touches all rooms: a [`Compactor`] per session.
 
+mod acts;
 mod desk;
 mod ladder;
 mod pass;
@@ -14,11 +15,12 @@ use crate::{
     budget::{Mode, TokenBudget},
     config::Policy,
     digest::Digest,
+    error::OutOfMemory,
     estimate::Refused,
     notice::{CannotFit, CompactionNotice},
-    plan::{Proposal, Refusal},
+    plan::Proposal,
     render::RenderCache,
-    state::{Attachment, CompactionState, Guard, History, Ledger, Place},
+    state::{Attachment, CompactionState, Guard, History, Ledger},
     transcript::{Columns, Transcript},
 };
 use pass::Pass;
@@ -189,9 +191,30 @@ impl<P: Borrow<Policy>> Compactor<P> {
     }
 
     /// Makes room for `additional` more entries, so that calm turns allocate nothing.
+    ///
+    /// A turn is calm when no pass is due and the new entries come in order. What may still allocate: the
+    /// stand-ins of calls that are given up (a piece each), and a result that comes late.
     pub fn reserve(&mut self, additional: usize) {
         self.columns.reserve(additional);
         self.cache.reserve(additional);
+    }
+
+    /// As [`reserve`](Self::reserve), for who must not abort when memory is short: called before every
+    /// [`sync`](Self::sync) with the number of new entries, it lets a host refuse the entries rather than
+    /// grow. A pass allocates for itself; `docs/embedding.md` says how much.
+    ///
+    /// # Errors
+    /// There is no room for all of it. Nothing is lost, and what was there goes on working.
+    ///
+    /// ```
+    /// use foreshorten_core::{Compactor, OutOfMemory, Policy};
+    /// let mut compactor = Compactor::new(Policy::default());
+    /// assert_eq!(compactor.try_reserve(usize::MAX), Err(OutOfMemory));
+    /// assert_eq!(compactor.try_reserve(1_000), Ok(()));
+    /// ```
+    pub fn try_reserve(&mut self, additional: usize) -> Result<(), OutOfMemory> {
+        self.columns.try_reserve(additional)?;
+        self.cache.try_reserve(additional)
     }
 
     /// Takes in the entries that were added since the last call. Costs what is new.
@@ -209,11 +232,16 @@ impl<P: Borrow<Policy>> Compactor<P> {
                 return History::New;
             }
             let known = state.anchors.len as usize;
+            let as_stored = state.clone();
             self.attachment = state.attach(transcript, &self.columns);
-            if self.attachment.history == History::Foreign {
-                self.aside = Some(state);
-                state = CompactionState::new();
-                state.note_seen(&self.columns);
+            match self.attachment.history {
+                History::Foreign => {
+                    self.aside = Some(as_stored);
+                    state = CompactionState::new();
+                    state.note_seen(&self.columns);
+                }
+                History::Beginning => self.aside = Some(as_stored),
+                _ => {}
             }
             state.calibration.use_estimator(weigher.bytes.id());
             let guard = guard(policy, transcript, &self.columns);
@@ -229,7 +257,13 @@ impl<P: Borrow<Policy>> Compactor<P> {
             }
             return self.attachment.history;
         }
-        self.attachment = Attachment { history: History::Grown, ..Attachment::default() };
+        if self.attachment.history == History::Beginning && transcript.len() > self.columns.len() {
+            // It goes on from there: the record was rewound for good.
+            self.aside = None;
+        }
+        if self.attachment.history != History::Beginning || self.aside.is_none() {
+            self.attachment = Attachment { history: History::Grown, ..Attachment::default() };
+        }
         let mut changed: Option<usize> = None;
         for index in self.columns.len()..transcript.len() {
             let weight = weigher.entry(transcript, index);
@@ -277,7 +311,7 @@ impl<P: Borrow<Policy>> Compactor<P> {
             stored.last_view = crate::state::LastView::default();
         }
         let state = &mut self.ledger.state;
-        state.turn += 1;
+        state.turn = state.turn.saturating_add(1);
         if let Some(named) = turn.reported_window {
             state.learn_window(turn.scope, named);
         }
@@ -359,14 +393,6 @@ impl<P: Borrow<Policy>> Compactor<P> {
         self.aside.as_ref().or(self.stored.as_ref()).unwrap_or(&self.ledger.state)
     }
 
-    /// The state, for what a host may set: labels, learned windows.
-    pub fn state_mut(&mut self) -> &mut CompactionState {
-        match (&mut self.aside, &mut self.stored) {
-            (Some(state), _) | (None, Some(state)) => state,
-            (None, None) => &mut self.ledger.state,
-        }
-    }
-
     /// The ledger over the present record.
     #[must_use]
     pub const fn ledger(&self) -> &Ledger {
@@ -391,30 +417,6 @@ impl<P: Borrow<Policy>> Compactor<P> {
         self.ledger.state.calibration.tokens(self.ledger.view_raw() + self.schema_tokens)
     }
 
-    /// Pins an entry: it stays verbatim wherever it stands.
-    ///
-    /// # Errors
-    /// An entry that was reduced already cannot be pinned.
-    pub fn pin(&mut self, entry: usize) -> Result<(), Refusal> {
-        if entry >= self.columns.len() {
-            return Err(Refusal::OutOfRange);
-        }
-        if self.ledger.level(&self.columns, entry) > crate::plan::Level::Verbatim {
-            return Err(Refusal::NotRising);
-        }
-        let place = Place::of(&self.columns, entry);
-        let pins = &mut self.ledger.state.pins;
-        if let Err(at) = pins.binary_search(&place) {
-            pins.insert(at, place);
-        }
-        Ok(())
-    }
-
-    /// Takes a pin back.
-    pub fn unpin(&mut self, entry: usize) {
-        self.ledger.state.pins.retain(|pin| pin.index as usize != entry);
-    }
-
     /// The checks that hold outside a pass.
     #[must_use]
     pub fn guard<'a>(&'a self, transcript: &'a dyn Transcript) -> Guard<'a> {
@@ -422,11 +424,13 @@ impl<P: Borrow<Policy>> Compactor<P> {
     }
 
     fn commit(&mut self, transcript: &dyn Transcript, pass: Pass) {
-        let guard = guard(self.policy.borrow(), transcript, &self.columns);
-        let Some(done) = pass.conclude(&self.ledger, &mut self.outcome) else { return };
+        let policy = self.policy.borrow();
+        let guard = guard(policy, transcript, &self.columns);
+        let Some(done) = pass.conclude(policy, &self.ledger, &mut self.outcome) else { return };
         let from = first_difference(self.ledger.state(), done.ledger.state(), &self.columns);
         let raw_before = self.ledger.view_raw();
         self.ledger = done.ledger;
+        self.ledger.state.make_room();
         let mut notice = done.notice;
         if let Some(group) = from {
             let piece = self.cache.rebuild_from(&self.ledger, &guard, group);

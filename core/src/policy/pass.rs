@@ -32,9 +32,9 @@ pub(super) struct Pass {
     schema_tokens: u64,
     summarizer_window: u64,
     can_summarize: bool,
+    tokens_before: u64,
     /// The view did not fit when the pass began.
     pressed: bool,
-    min_gain_percent: u8,
     /// A stage asked for the pass although the view is below the trigger.
     wanted: bool,
     manual: bool,
@@ -119,6 +119,13 @@ impl Pass {
         if mode == Mode::Manual {
             budget.target = budget.target.min(Watermark::BasisPoints(6_000).of(tokens.max(1)));
         }
+        // Beside a large fixed head a tail of the usual size would fill what is left, and be shrunk a little on every
+        // turn: it takes the share of the room that it would take of all that is usable.
+        let fixed = state.calibration().ratio().scale(columns.system_weight() + turn.schema_tokens);
+        let room = budget.usable.saturating_sub(fixed);
+        if budget.tail > room / 2 {
+            budget.tail = (u128::from(budget.tail) * u128::from(room) / u128::from(budget.usable)).max(1) as u64;
+        }
         outcome.budget = Some(budget);
         let wanted = mode == Mode::Proactive
             && policy
@@ -142,8 +149,8 @@ impl Pass {
             schema_tokens: turn.schema_tokens,
             summarizer_window: turn.summarizer_window.unwrap_or(budget.window),
             can_summarize: turn.can_summarize,
+            tokens_before: tokens,
             pressed: tokens > budget.usable,
-            min_gain_percent: policy.config().min_gain_percent,
             wanted,
             manual: turn.manual,
             stage: 0,
@@ -182,7 +189,8 @@ impl Pass {
             group = ledger.next_open_group(columns, group + 1);
         }
         let notes: u64 = (0..ledger.state().notes().len()).map(|at| ledger.note_cost(at)).sum();
-        (open + notes) * 100 >= ledger.view_raw() * u64::from(policy.config().min_gain_percent)
+        let view = ledger.view_raw() + self.schema_tokens;
+        (open + notes) * 100 >= view * u64::from(policy.config().min_gain_percent)
     }
 
     /// The target is out of reach: say so once, and remember at which size.
@@ -279,7 +287,8 @@ impl Pass {
                 }
                 Phase::Ladder => {
                     self.climb(policy, transcript, columns);
-                    self.archive = if policy.config().archive { self.to_archive(committed) } else { Vec::new() };
+                    let archive = policy.config().archive && self.is_kept(policy, committed);
+                    self.archive = if archive { self.to_archive(committed) } else { Vec::new() };
                     self.archive.reverse();
                     self.phase = Phase::Archiving { waiting: false };
                 }
@@ -310,10 +319,11 @@ impl Pass {
     ) {
         let guard = self.guard(policy, transcript, columns);
         let (budget, aggressive, tail) = (self.budget, self.mode == Mode::Aggressive, self.tail_start);
-        let before = (self.tally.decided, self.tokens());
+        let before = (self.trial.view_raw(), self.tokens());
         let mut desk = self.desk(guard);
         step(&mut StageContext::new(transcript, columns, budget, aggressive, tail, &mut desk));
-        if self.tally.decided != before.0 {
+        // Whatever is accepted makes the view smaller; notes laid together decide about no entry that was open.
+        if self.trial.view_raw() != before.0 {
             self.ran(name, before.1);
         }
     }
@@ -411,22 +421,28 @@ impl Pass {
         self.stage += 1;
     }
 
-    /// What the pass came to; `None` when it gained too little to be recorded.
-    pub(super) fn conclude(self, committed: &Ledger, outcome: &mut Outcome) -> Option<Concluded> {
-        outcome.refused = self.tally.refused;
-        outcome.archive_failures = self.archive_failures;
-        let (before, after) = (outcome.tokens_before, self.tokens());
+    /// Whether what was decided is recorded: it makes the view smaller, and by enough where the view fits anyway.
+    fn is_kept(&self, policy: &Policy, committed: &Ledger) -> bool {
+        let (before, after) = (self.tokens_before, self.tokens());
         let gain = before.saturating_sub(after);
-        let enough = before > self.budget.usable
+        let enough = self.pressed
             || match self.mode {
-                Mode::Proactive => self.wanted || gain * 100 >= before * u64::from(self.min_gain_percent),
+                Mode::Proactive => self.wanted || gain * 100 >= before * u64::from(policy.config().min_gain_percent),
                 // What is not enough for a second try only costs the view something.
                 Mode::Aggressive => after * 100 < before * RETRY_BELOW_PERCENT,
                 Mode::Manual => true,
             };
         let changed = self.trial.state().records() != committed.state().records()
             || self.trial.state().notes() != committed.state().notes();
-        if !changed || !enough || after >= before {
+        changed && enough && after < before
+    }
+
+    /// What the pass came to; `None` when it gained too little to be recorded.
+    pub(super) fn conclude(self, policy: &Policy, committed: &Ledger, outcome: &mut Outcome) -> Option<Concluded> {
+        outcome.refused = self.tally.refused;
+        outcome.archive_failures = self.archive_failures;
+        let (before, after) = (outcome.tokens_before, self.tokens());
+        if !self.is_kept(policy, committed) {
             self.stalled(committed, outcome);
             if let Some(notice) = &mut outcome.notice {
                 notice.detail.extend(self.tally.lines);
@@ -465,7 +481,9 @@ impl Pass {
             ..self.notice
         };
         let mut ledger = self.trial;
-        ledger.state.stall = crate::state::Stall::default();
+        // A target that is still out of reach was said; it is said again once it has been reached in between.
+        let said = ledger.state.stall.said && after > self.budget.target;
+        ledger.state.stall = crate::state::Stall { said, ..crate::state::Stall::default() };
         Some(Concluded { ledger, notice })
     }
 }

@@ -3,7 +3,7 @@
 use alloc::{string::String, vec::Vec};
 use core::fmt;
 
-use super::ladder::body_start;
+use super::{RETRY_BELOW_PERCENT, ladder::body_start};
 use crate::{
     budget::{Mode, TokenBudget},
     plan::{Refusal, SummarizeHistory},
@@ -142,7 +142,6 @@ impl Summarizing {
         let calibration = state.calibration();
         let view = ledger.view_raw() + schema_tokens;
         let tokens = calibration.tokens(view);
-        let pressed = mode != Mode::Proactive || tokens > budget.usable;
         let stop = self.over
             || self.calls >= self.stage.max_calls
             || tokens <= budget.target
@@ -198,13 +197,15 @@ impl Summarizing {
         if entries.is_empty() {
             return None;
         }
-        // Worth a call? Not asked of a view that does not fit.
+        // Worth a call? Not asked of a view that does not fit, nor of the user.
+        let percent = match mode {
+            Mode::Proactive if tokens <= budget.usable => u64::from(self.stage.min_savings_percent),
+            Mode::Aggressive if tokens <= budget.usable => 100 - RETRY_BELOW_PERCENT,
+            _ => 0,
+        };
         let saving = covered.saturating_sub(expected);
-        if !pressed && self.calls == 0 {
-            let rest: u64 = self.rest(ledger, guard, group);
-            if (saving + rest) * 100 < view * u64::from(self.stage.min_savings_percent) {
-                return None;
-            }
+        if self.calls == 0 && (saving + self.rest(ledger, guard, group)) * 100 < view * percent {
+            return None;
         }
         self.calls += 1;
         self.asked = Some(to);

@@ -4,13 +4,14 @@ use alloc::{string::String, vec::Vec};
 use core::ops::Range;
 
 use crate::{
+    error::OutOfMemory,
     marker::STAND_IN,
     state::{Action, Guard, Ledger},
     transcript::{Columns, EntryKind, NONE},
     view::Piece,
 };
 
-/// A piece as the cache holds it: 16 bytes and a range of the arena.
+/// A piece as the cache holds it: 28 bytes, 16 of them ranges into the arena and the part numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Segment {
     shape: Shape,
@@ -54,6 +55,21 @@ impl RenderCache {
     /// Makes room for `additional` more pieces.
     pub fn reserve(&mut self, additional: usize) {
         self.segments.reserve(additional);
+    }
+
+    /// As [`reserve`](Self::reserve), for who must not abort when memory is short.
+    ///
+    /// # Errors
+    /// There is no room. Nothing has changed.
+    pub fn try_reserve(&mut self, additional: usize) -> Result<(), OutOfMemory> {
+        Ok(self.segments.try_reserve(additional)?)
+    }
+
+    /// Bytes a piece costs; its text, when it has any that is not in the record, comes on top
+    /// ([`copied_bytes`](Self::copied_bytes)).
+    #[must_use]
+    pub const fn bytes_per_piece() -> usize {
+        size_of::<Segment>()
     }
 
     /// Number of pieces.

@@ -23,6 +23,9 @@ pub enum History {
     Edited,
     /// Another conversation: the state does not apply and is left alone.
     Foreign,
+    /// The beginning of the known record and nothing else, as title requests and regenerated answers send it. The
+    /// decisions that apply are applied; the state is left alone.
+    Beginning,
 }
 
 /// What attaching found.
@@ -53,6 +56,7 @@ impl CompactionState {
         if !grown && !self.recognises(columns) {
             return Attachment { history: History::Foreign, ..Attachment::default() };
         }
+        let beginning = !grown && self.is_beginning(columns);
         let mut found = Attachment { history: History::Grown, ..Attachment::default() };
         self.place_again(transcript, columns, &mut found);
         self.check_bodies(transcript, &mut found);
@@ -67,8 +71,29 @@ impl CompactionState {
             found.history = History::Edited;
             self.epoch += 1;
         }
+        if beginning {
+            found.history = History::Beginning;
+        }
         self.note_seen(columns);
         found
+    }
+
+    /// Fits decisions that may be about another record to this one, as after an edit.
+    pub(super) fn place_decisions(&mut self, transcript: &dyn Transcript, columns: &Columns) {
+        let mut found = Attachment::default();
+        self.place_again(transcript, columns, &mut found);
+        self.check_bodies(transcript, &mut found);
+        self.uncover_newest(columns, &mut found);
+        self.restore_newest(columns, &mut found);
+    }
+
+    /// Whether a record is known to be the first part of the known one, with nothing new in it.
+    fn is_beginning(&self, columns: &Columns) -> bool {
+        let body = (0..columns.len()).filter(|&index| columns.kind(index) != EntryKind::System).count();
+        let Some(last) = columns.len().checked_sub(1) else { return false };
+        body.is_power_of_two()
+            && (body as u32) < self.anchors.body
+            && self.anchors.steps.get(body.trailing_zeros() as usize) == Some(&columns.chain(last))
     }
 
     /// Whether a record that is not a continuation is the same conversation, edited: it begins with the same
@@ -145,8 +170,11 @@ impl CompactionState {
             };
             note.from = from;
             note.to = to;
-            let there = from < to && note.kept.iter_mut().all(|place| finder.place(place, columns));
-            there && keeps_instructions(note, columns)
+            let all = from < to && note.kept.iter_mut().all(|place| finder.place(place, columns));
+            // Entries may have changed places among themselves.
+            note.kept.sort_unstable();
+            note.kept.dedup();
+            all && keeps_instructions(note, columns)
         });
         self.notes = super::join::maximal(self.notes.iter());
         found.dropped += total.saturating_sub(self.records.len() + self.notes.len());

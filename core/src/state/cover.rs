@@ -22,11 +22,15 @@ impl Ledger {
     pub fn draft_note(
         &self,
         guard: &Guard<'_>,
-        from: usize,
+        mut from: usize,
         to: usize,
         summary: Option<&str>,
     ) -> Result<Note, Refusal> {
         let columns = guard.columns;
+        // Instructions stay where they are: a note never begins with the fixed head.
+        while from < to.min(columns.groups()) && columns.kind(columns.group_start(from)) == EntryKind::System {
+            from += 1;
+        }
         if from >= to || to > columns.groups() {
             return Err(Refusal::OutOfRange);
         }
@@ -36,7 +40,14 @@ impl Ledger {
         // A note that begins here already is carried on from where it ends, so that covering more costs what is new.
         let first = columns.group_start(from);
         let end_of = |note: &Note| self.next_open_after(columns, note);
-        let held = self.state.notes.iter().find(|note| note.from as usize == first && end_of(note) <= to);
+        // Unless a late result came for a covered call since: then it counts, and all is counted again.
+        let came_late = |note: &Note| {
+            let late = columns.late_results();
+            let since = late.partition_point(|&(_, entry)| entry < note.to);
+            late[since..].iter().any(|&(group, _)| (from..end_of(note)).contains(&(group as usize)))
+        };
+        let carries = |note: &&Note| note.from as usize == first && end_of(note) <= to && !came_late(note);
+        let held = self.state.notes.iter().find(carries);
         let mut counts = held.map_or_else(Counts::default, |note| note.counts);
         let mut span = Chain(held.map_or(0, |note| note.span));
         let mut kept = Vec::new();
@@ -121,8 +132,10 @@ impl Ledger {
                 }
             }
         }
-        if note.kind == NoteKind::Snip && !hides {
-            // A summary does not give way to a note that says less about the same stretch.
+        let replaced = self.state.notes.iter().filter(|held| note.contains(held)).count();
+        if note.kind == NoteKind::Snip && !hides && replaced < 2 {
+            // A summary does not give way to a note that says less about the same stretch; several notes may give way to
+            // one, which is the last rung of the ladder.
             return Err(Refusal::NotRising);
         }
         for place in &note.kept {
@@ -168,6 +181,40 @@ impl Ledger {
         self.state.records = records;
         self.costs = left;
         Ok(saved)
+    }
+
+    /// Makes a note anew over the same stretch, its text as it was, so that what it keeps beside it for a pin that is
+    /// no more is covered too. Answers the entries covered.
+    pub(crate) fn release_kept(&mut self, guard: &Guard<'_>, at: usize) -> u32 {
+        let held = &self.state.notes[at];
+        let (kind, shortest, revision, covered) = (held.kind, held.shortest, held.revision, held.counts.total());
+        let text = (!held.summary.text.is_empty()).then_some(held.summary.text.as_str());
+        let (from, to) = (guard.columns.group(held.from as usize), self.next_open_after(guard.columns, held));
+        let Ok(mut note) = self.draft_note(guard, from, to, text) else { return 0 };
+        if note.kept.len() >= held.kept.len() {
+            return 0;
+        }
+        // The newer of two notes over one stretch.
+        (note.kind, note.shortest, note.revision) = (kind, shortest, revision.saturating_add(1));
+        let total = note.counts.total();
+        self.accept_note(guard, note).map_or(0, |_| total.saturating_sub(covered))
+    }
+
+    /// Covers the groups `from..to`, notes among them, by one note in its shortest form. Answers the entries newly
+    /// covered.
+    ///
+    /// # Errors
+    /// Why no note may stand there.
+    pub(crate) fn lay_shortest(&mut self, guard: &Guard<'_>, from: usize, to: usize) -> Result<u32, Refusal> {
+        let mut note = self.draft_note(guard, from, to, None)?;
+        note.shortest = true;
+        // The newest of all notes over this stretch.
+        let held = || self.state.notes.iter().filter(|held| note.contains(held));
+        let revision = held().map(|held| held.revision).max().unwrap_or_default().saturating_add(1);
+        let covered = held().fold(0u32, |sum, held| sum.saturating_add(held.counts.total()));
+        note.revision = revision;
+        let total = note.counts.total();
+        self.accept_note(guard, note).map(|_| total.saturating_sub(covered))
     }
 
     /// Shortens a note (the last rung of the ladder). Answers the raw tokens saved.

@@ -13,6 +13,7 @@ mod judge;
 mod ledger;
 mod note;
 mod record;
+mod undo;
 
 pub use attach::{Attachment, History};
 pub use breaker::{Breaker, HALF_OPEN_AFTER_TURNS};
@@ -94,6 +95,11 @@ pub(crate) struct Anchors {
     pub(crate) first: Identity,
     /// The newest entries that are not system instructions, newest last.
     pub(crate) recent: Vec<Identity>,
+    /// Fingerprints after 1, 2, 4, 8 … entries that are not system instructions: a body that stops at one of these is
+    /// known to hold nothing new.
+    pub(crate) steps: Vec<Chain>,
+    /// Entries seen that are not system instructions.
+    pub(crate) body: u32,
 }
 
 /// A context window named by a provider, for one (endpoint, model).
@@ -162,6 +168,12 @@ impl CompactionState {
         &self.notes
     }
 
+    /// Entries pinned by the user, in order.
+    #[must_use]
+    pub fn pins(&self) -> &[Place] {
+        &self.pins
+    }
+
     /// What was learned about the provider's counting.
     #[must_use]
     pub const fn calibration(&self) -> &Calibration {
@@ -213,15 +225,6 @@ impl CompactionState {
         }
     }
 
-    /// Drops every decision and starts a new epoch: the user's explicit act, never a stage's.
-    pub fn reset_decisions(&mut self) {
-        self.epoch += 1;
-        self.records.clear();
-        self.notes.clear();
-        self.stall = Stall::default();
-        self.last_view = LastView::default();
-    }
-
     /// The record of a decision about the entry at `index`.
     #[must_use]
     pub fn record(&self, index: usize) -> Option<&Record> {
@@ -234,11 +237,16 @@ impl CompactionState {
         use crate::transcript::EntryKind;
         let len = columns.len();
         let from = (self.anchors.len as usize).min(len);
+        self.make_room();
         for index in from..len {
             if columns.kind(index) == EntryKind::System {
                 continue;
             }
             let identity = columns.identity(index);
+            self.anchors.body = self.anchors.body.saturating_add(1);
+            if self.anchors.body.is_power_of_two() {
+                self.anchors.steps.push(columns.chain(index));
+            }
             if self.anchors.recent.is_empty() {
                 self.anchors.first = identity;
             }
@@ -251,6 +259,12 @@ impl CompactionState {
         }
         self.anchors.len = u32::try_from(len).unwrap_or(u32::MAX);
         self.anchors.chain = len.checked_sub(1).map(|last| columns.chain(last)).unwrap_or_default();
+    }
+
+    /// Room for all anchors there can be (one step for every power of two), so that a calm turn never allocates.
+    pub(crate) fn make_room(&mut self) {
+        self.anchors.steps.reserve(32usize.saturating_sub(self.anchors.steps.len()));
+        self.anchors.recent.reserve(RECENT.saturating_sub(self.anchors.recent.len()));
     }
 
     /// Starts the memory of the record over, as after a rewrite.

@@ -136,7 +136,9 @@ impl Record {
                     marker::offload_marker(style, &reference, is_error, facts.bytes, head, tail, facts.last_resort)
                 }
             }
-            Action::Clear { bytes, why, .. } => marker::clear_marker(style, &reference, is_error, *bytes, *why),
+            Action::Clear { bytes, why, .. } => {
+                marker::clear_marker(style, &reference, is_error, *bytes, columns.has_media(entry), *why)
+            }
             Action::Omit => return None,
         })
     }

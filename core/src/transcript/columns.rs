@@ -8,6 +8,7 @@ use alloc::vec::Vec;
 use hashbrown::HashMap;
 
 use super::{Chain, EntryKind, Identity, PartRef, Transcript, identity_of};
+use crate::error::OutOfMemory;
 
 /// "No entry": the pair of a call without result, or of a result without call.
 pub const NONE: u32 = u32::MAX;
@@ -78,6 +79,30 @@ impl Columns {
         self.waiting.heads.reserve(additional);
         self.waiting.slots.reserve(additional);
         self.waiting.free.reserve(additional);
+        self.late.reserve(additional);
+        self.orphans.reserve(additional);
+    }
+
+    /// As [`reserve`](Self::reserve), for who must not abort when memory is short.
+    ///
+    /// # Errors
+    /// There is no room for all of it. Nothing is lost; some columns may have got theirs.
+    pub fn try_reserve(&mut self, additional: usize) -> Result<(), OutOfMemory> {
+        self.facts.try_reserve(additional)?;
+        self.weight.try_reserve(additional)?;
+        self.prefix.try_reserve(additional)?;
+        self.pair.try_reserve(additional)?;
+        self.group.try_reserve(additional)?;
+        self.identity.try_reserve(additional)?;
+        self.chain.try_reserve(additional)?;
+        self.group_start.try_reserve(additional)?;
+        self.ids.try_reserve(additional)?;
+        self.waiting.heads.try_reserve(additional)?;
+        self.waiting.slots.try_reserve(additional)?;
+        self.waiting.free.try_reserve(additional)?;
+        self.late.try_reserve(additional)?;
+        self.orphans.try_reserve(additional)?;
+        Ok(())
     }
 
     /// Appends the facts of entry `self.len()` of `transcript`, which weighs `weight` tokens.

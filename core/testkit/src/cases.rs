@@ -10,7 +10,7 @@ use foreshorten_core::{
     budget::Watermark,
     estimate::Weigher,
     summary::REQUIRED_SECTIONS,
-    transcript::{Entry, EntryKind, OwnedTranscript},
+    transcript::{Entry, OwnedTranscript},
 };
 
 use crate::{Answers, Session};
@@ -161,14 +161,4 @@ pub fn summary(tokens: usize) -> Result<SummaryReply, SummaryFailure> {
 /// Never; the type is that of an answer.
 pub fn says(text: impl Into<String>) -> Result<SummaryReply, SummaryFailure> {
     Ok(SummaryReply { text: text.into(), finish: Finish::Complete })
-}
-
-/// The one entry of a kind that begins with `start`, by number.
-#[must_use]
-pub fn find(entries: &[Entry], kind: EntryKind, start: &str) -> Option<usize> {
-    let begins = |entry: &Entry| match entry.parts.first() {
-        Some(foreshorten_core::transcript::Part::Text(text)) => text.starts_with(start),
-        _ => false,
-    };
-    entries.iter().position(|entry| entry.kind == kind && begins(entry))
 }

@@ -1,8 +1,12 @@
 //! Generators and oracles for the invariants of the core.
 //!
-//! [`script`] makes transcripts out of bytes, with every pathology met in real sessions. [`Session`] drives a
+//! [`entries`] makes transcripts out of bytes, with every pathology met in real sessions. [`Session`] drives a
 //! compactor over one, turn by turn, and checks every invariant after every turn; it panics with a sentence
-//! that names the invariant. Property tests and fuzz targets are glue around these two.
+//! that names the invariant. [`Reference`] is a second opinion on views and decisions, which a session asks for after
+//! every turn. [`play`] makes a whole session out of bytes, with everything that happens between turns.
+//!
+//! Property tests, fuzz targets and the broken cores of `core/mutants` are glue around these: [`TARGETS`] lists what
+//! a fuzz target checks, by name.
 
 #![allow(clippy::expect_used, reason = "an oracle panics when what it watches is wrong")]
 
@@ -14,27 +18,34 @@ mod legal;
 mod overflow_texts;
 mod play;
 mod recalls;
+mod reference;
 mod rendering;
 mod script;
 mod session;
 mod states;
 mod texts;
+mod world;
 
 pub use counted::Counted;
 pub use cuts::cuts;
-pub use hostile::{Hostile, malicious, proposals};
+pub use hostile::{Hostile, malicious, proposals, random_proposals};
 pub use legal::check_legal;
 pub use overflow_texts::overflow_text;
 pub use play::{Played, play};
 pub use recalls::recall_refs;
+pub use reference::{PassFacts, Reference};
 pub use rendering::rendering;
 pub use script::{Script, entries};
-pub use session::{Answers, Growing, Session, Summarizer, materialize, turns_checked};
+pub use session::{Growing, Session, materialize, turns_checked};
 pub use states::{damaged, forged, meet, state_decode};
 pub use texts::texts;
+pub use world::{Answers, Summarizer};
 
-/// Every fuzz target over the core: its name, and what checks one input. Tests replay seeds and regressions by it.
-pub const TARGETS: [(&str, fn(&[u8])); 8] = [
+/// A fuzz target: its name, and what checks one input.
+pub type Target = (&'static str, fn(&[u8]));
+
+/// Every fuzz target over the core. Tests replay seeds and regressions by it.
+pub const TARGETS: [Target; 8] = [
     ("cuts", cuts),
     ("overflow_text", overflow_text),
     ("proposals", malicious),

@@ -147,6 +147,16 @@ fn operation<'p>(
             }
         }
         15 => session.undo(),
+        35 => session.undo_last(),
+        36 => session.archive_fails = !session.archive_fails,
+        37 => session.hostile = Some(len as u64),
+        38 => session.hostile = None,
+        39 => {
+            // Back to whatever state is at hand.
+            if let Some(checkpoint) = fork.take() {
+                session.undo_to(&checkpoint);
+            }
+        }
         16 => session.pin(script.below(len.max(1) + 1)),
         17 => session.unpin(script.below(len.max(1))),
         18 => session.turn.schema_tokens = [0, 200, 5_000, 1 << 40][script.below(4)],
@@ -248,7 +258,7 @@ fn elsewhere(
         let _ = compactor.handle_usage(tokens * (80 + script.below(60) as u64) / 100);
     }
     if script.one_in(8) {
-        compactor.state_mut().reset_decisions();
+        let _ = compactor.undo_all(record);
     }
     Some(compactor.state().clone())
 }

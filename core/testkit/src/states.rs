@@ -9,7 +9,7 @@ use foreshorten_core::{
     transcript::{OwnedTranscript, Transcript as _},
 };
 
-use crate::{Answers, Script, Session, check_legal, entries, materialize, session::assert_same};
+use crate::{Answers, Reference, Script, Session, check_legal, entries, materialize, session::assert_same};
 
 /// Bytes before the payload of an encoded state.
 const HEADER: usize = 14;
@@ -64,14 +64,18 @@ pub fn meet(state: &CompactionState, record: &OwnedTranscript) {
     for note in compactor.ledger().state().notes() {
         let _ = recall::resolve(&note.reference(), record, compactor.columns(), compactor.ledger());
     }
-    if history == History::Foreign {
-        assert_eq!(compactor.state(), &state.clone().sane(), "a foreign record changed the state");
+    if matches!(history, History::Foreign | History::Beginning) {
+        assert_eq!(compactor.state(), &state.clone().sane(), "a record that is not the session's changed the state");
         return;
     }
     compactor.begin(record, Turn { window: Some(8_000), ..Turn::default() });
     while !matches!(compactor.poll(record), Step::Done(_)) {}
     let pieces = compactor.view().pieces();
     check_legal(pieces, record, compactor.columns()).unwrap_or_else(|wrong| panic!("I5 pairs: {wrong}"));
+    let reference = Reference::read(record, policy.config());
+    let (view, laid) = (materialize(compactor.view(), record), compactor.ledger().state());
+    assert_same(&view, &reference.view(laid), "second opinion: a state from outside, another view");
+    assert_eq!(compactor.ledger().view_raw(), reference.raw(laid), "second opinion: the view weighs something else");
     let encoded = compactor.state().encode();
     let decoded = CompactionState::decode(&encoded).unwrap_or_else(|error| panic!("I11: {error}"));
     let mut again = Compactor::resume(&policy, decoded);

@@ -5,24 +5,31 @@ use std::process::ExitCode;
 
 use foreshorten::{
     core::{
-        CompactionState, Compactor, Outcome, Policy, Turn, marker::RECALL_TOOL_DESCRIPTION, state::History,
-        transcript::RECALL_TOOL, view::Piece,
+        CompactionState, Compactor, Outcome, Policy, Turn,
+        budget::{MAX_WINDOW, MIN_WINDOW, Mode},
+        estimate::Refused,
+        marker::RECALL_TOOL_DESCRIPTION,
+        state::History,
+        transcript::RECALL_TOOL,
+        view::Piece,
     },
     drive::{SummarizerKind, settle},
     formats::{Body, Format, FormatError, ToolsEdit, Written, parse_body, recall_tool_schema},
     options::PolicyOptions,
-    store::{FileStore, write_atomically},
+    store::{FileStore, Staged, stage},
 };
 use serde_json::{Value, json};
 
-use super::{failure::Failure, files};
+use super::{failure::Failure, files, prefix::Stretches};
 
-/// Reads a request body on stdin and writes the same body, with the view in place of the conversation, on stdout.
+/// Filter a request body: messages in, smaller messages out, decisions kept in a file.
 ///
+/// Reads a request body on stdin and writes the same body, with the view in place of the conversation, on stdout.
 /// The body is an object or a bare array of messages or items. Everything that is not the conversation is copied byte
 /// for byte; the recall tool's schema is appended to `tools`. Called once per turn of a growing session with the same
 /// --state, decisions stick and the prefix stays byte-stable.
 #[derive(Debug, clap::Args)]
+#[command(allow_negative_numbers = true)]
 pub(crate) struct Args {
     /// Format of the body: openai-chat, openai-responses or anthropic-messages. Default: recognised, and kept in the state.
     #[arg(long, value_name = "F")]
@@ -66,8 +73,8 @@ pub(crate) struct Args {
 
 /// Where the state remembers the format of its session.
 const FORMAT_LABEL: &str = "format";
-/// Where the state remembers how many bytes of the last view can be a prefix of the next.
-const VIEW_END_LABEL: &str = "view-end";
+/// Where the state remembers the bytes of the last view, as [`Stretches`].
+const VIEW_LABEL: &str = "view";
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let options = match &args.config {
@@ -78,12 +85,17 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     options.build(Some(args.window), "", true, false)?;
     let (state, mut state_reset) = files::state(args.state.as_deref())?;
     if let Some(reset) = &state_reset {
-        eprintln!("foreshorten: {reset}");
+        say!("{reset}");
+    }
+    if let Some(window) = args.reported_window.filter(|window| !(MIN_WINDOW..=MAX_WINDOW).contains(window)) {
+        say!("--reported-window {window} is not taken: no context window is of that size");
     }
     let body = read_body(args, files::stdin()?, state.as_ref())?;
     if let Some(why) = body.partial() {
-        eprintln!("foreshorten: passed through untouched: {why}");
-        write_notice(args, &partial_notice(args.window, &options, state_reset.as_deref())?)?;
+        say!("passed through untouched: {why}");
+        if let Some(notice) = staged_notice(args, &partial_notice(args.window, &options, state_reset.as_deref())?)? {
+            notice.commit()?;
+        }
         return files::print(body.bytes());
     }
 
@@ -94,7 +106,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let edit =
         if args.no_recall_tool { ToolsEdit::Keep } else { ToolsEdit::Append { name: RECALL_TOOL, schema: &schema } };
     let tools = body.tools();
-    let appended = !args.no_recall_tool && !body.is_bare() && !tools.iter().any(|tool| tool.contains(RECALL_TOOL));
+    let appended = !args.no_recall_tool && body.takes_tool(RECALL_TOOL);
     let schema_tokens: u64 = tools
         .iter()
         .copied()
@@ -109,11 +121,13 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         None => Compactor::new(&policy),
     };
     let history = compactor.sync(transcript);
+    // Another conversation, or the beginning of this one alone: the state stays as it is.
+    let aside = matches!(history, History::Foreign | History::Beginning);
     if let Some(tokens) = args.last_input_tokens
-        && history != History::Foreign
+        && !aside
         && let Err(why) = compactor.handle_usage(tokens)
     {
-        eprintln!("foreshorten: --last-input-tokens {tokens} is not taken: {why:?}");
+        say!("--last-input-tokens {tokens} is not taken: {}", refused(why));
     }
     compactor.begin(
         transcript,
@@ -133,30 +147,35 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let written = body.write(&pieces, edit);
     drop(pieces);
     let outcome = compactor.outcome().clone();
-    if had_state && outcome.attachment.dropped > 0 && state_reset.is_none() {
-        state_reset = Some(format!("{} decisions that no longer describe the history", outcome.attachment.dropped));
+    let dropped = outcome.attachment.dropped;
+    if had_state && dropped > 0 && !aside && state_reset.is_none() {
+        let decisions =
+            if dropped == 1 { "decision that no longer describes" } else { "decisions that no longer describe" };
+        state_reset = Some(format!("{dropped} {decisions} the history"));
+        say!("the history was edited; {dropped} {decisions} it went");
     }
-    let notice = notice_of(&compactor, &outcome, &written, &body, state_reset.as_deref());
-    if history != History::Foreign {
-        let view_end = end_of_view(&written, &body);
-        let state = compactor.state_mut();
-        state.set_label(FORMAT_LABEL, &body.format().to_string());
-        state.set_label(VIEW_END_LABEL, &view_end.to_string());
-        if let Some(path) = &args.state {
-            write_atomically(path, &compactor.state().encode())?;
-        }
+    let notice = staged_notice(args, &notice_of(&compactor, &outcome, &written, state_reset.as_deref()))?;
+    let mut ready: Vec<Staged> = Vec::new();
+    if aside {
+        let what = if history == History::Foreign { "not the conversation" } else { "only the beginning" };
+        say!("this is {what} of the state, which is left alone");
+    } else if let Some(path) = &args.state {
+        let view = Stretches::of(&written.bytes, &written.message_starts, end_of_view(&written));
+        compactor.set_label(FORMAT_LABEL, &body.format().to_string());
+        compactor.set_label(VIEW_LABEL, &view.label());
+        ready.push(stage(path, &compactor.state().encode())?);
     }
-    write_notice(args, &notice)?;
+    // What can fail has failed before the first file is changed.
+    for file in ready.into_iter().chain(notice) {
+        file.commit()?;
+    }
     files::print(&written.bytes)?;
     if outcome.archive_failures > 0 {
-        eprintln!(
-            "foreshorten: {} results could not be stored; they can be recalled from the transcript",
-            outcome.archive_failures
-        );
+        say!("{} results could not be stored; they can be recalled from the transcript", outcome.archive_failures);
     }
     if let Some(floor) = outcome.cannot_fit {
-        eprintln!(
-            "foreshorten: the view is {} tokens above the usable window, and nothing more can be reduced: {} is the largest part \
+        say!(
+            "the view is {} tokens above the usable window, and nothing more can be reduced; the largest part: {} \
              (system {}, tools {}, pinned {}, newest {})",
             floor.over,
             floor.largest(),
@@ -168,6 +187,17 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::from(4));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Why a count of prompt tokens is not believed, in words.
+fn refused(why: Refused) -> &'static str {
+    match why {
+        Refused::Zero => "it is zero",
+        Refused::NoView => "no view is known that it could belong to",
+        Refused::Truncated => "it is less than half of what the view is thought to weigh",
+        Refused::Absurd => "it is more than four times what the view is thought to weigh",
+        _ => "it cannot be a count of the last view",
+    }
 }
 
 /// Reads the body in the format asked for, in that of the session, or in the one it looks like.
@@ -186,32 +216,31 @@ fn read_body(args: &Args, input: Vec<u8>, state: Option<&CompactionState>) -> Re
 }
 
 /// Bytes of the written body up to the end of its last message: what the next view can begin with.
-fn end_of_view(written: &Written, body: &Body) -> usize {
+fn end_of_view(written: &Written) -> usize {
     let Some(&start) = written.message_starts.last() else { return 0 };
-    let rest = &written.bytes[start..];
-    // The messages end where the list's closing bracket stands; what follows it is copied from the body.
-    let mut stream = serde_json::Deserializer::from_slice(rest).into_iter::<&serde_json::value::RawValue>();
+    // The list's closing bracket, and what follows it, come after the last message.
+    let mut stream =
+        serde_json::Deserializer::from_slice(&written.bytes[start..]).into_iter::<&serde_json::value::RawValue>();
     let _ = stream.next();
-    let _ = body;
     start + stream.byte_offset()
 }
 
-fn notice_of(
-    compactor: &Compactor<&Policy>,
-    outcome: &Outcome,
-    written: &Written,
-    body: &Body,
-    state_reset: Option<&str>,
-) -> Value {
-    let _ = body;
+fn notice_of(compactor: &Compactor<&Policy>, outcome: &Outcome, written: &Written, state_reset: Option<&str>) -> Value {
     let first_message =
         |piece: usize| written.message_of_piece.get(piece..).unwrap_or_default().iter().find_map(|&message| message);
-    let first_changed = outcome.first_changed.and_then(first_message);
-    let kept = match (outcome.first_changed, first_changed) {
-        (None, _) => compactor.state().label(VIEW_END_LABEL).and_then(|end| end.parse().ok()).unwrap_or(0),
+    let mut first_changed = outcome.first_changed.and_then(first_message);
+    let before = compactor.state().label(VIEW_LABEL).map(Stretches::parse).unwrap_or_default();
+    let most = match (outcome.first_changed, first_changed) {
+        (None, _) => before.end(),
         (Some(_), Some(message)) => written.message_starts.get(message).copied().unwrap_or(0),
         (Some(_), None) => 0,
     };
+    let kept = before.kept(&written.bytes, most);
+    if outcome.attachment.history == History::Edited && kept < before.end() {
+        // The caller changed something, and before here it changed nothing.
+        let edited = written.message_starts.iter().position(|&start| start >= kept);
+        first_changed = first_changed.into_iter().chain(edited).min();
+    }
     let foreign = outcome.attachment.history == History::Foreign;
     let notice = outcome.notice.as_ref();
     json!({
@@ -228,7 +257,7 @@ fn notice_of(
         "prefix_bytes_kept": if foreign { 0 } else { kept },
         "last_resort": notice.is_some_and(|notice| notice.last_resort),
         "history": match outcome.attachment.history {
-            History::Edited => Some("edited"),
+            History::Edited | History::Beginning => Some("edited"),
             History::Foreign => Some("foreign"),
             _ => None,
         },
@@ -252,7 +281,6 @@ fn notice_of(
 }
 
 fn partial_notice(window: u64, options: &PolicyOptions, state_reset: Option<&str>) -> Result<Value, Failure> {
-    use foreshorten::core::budget::Mode;
     let budget = options.build(Some(window), "", true, false)?.budget(window, Mode::Proactive);
     Ok(json!({
         "compacted": false, "aggressive": false, "reasons": [], "tokens_before": 0, "tokens_after": 0,
@@ -263,9 +291,8 @@ fn partial_notice(window: u64, options: &PolicyOptions, state_reset: Option<&str
     }))
 }
 
-fn write_notice(args: &Args, notice: &Value) -> Result<(), Failure> {
-    if let Some(path) = &args.notice {
-        write_atomically(path, format!("{notice}\n").as_bytes())?;
-    }
-    Ok(())
+/// The notice, written beside its place.
+fn staged_notice(args: &Args, notice: &Value) -> Result<Option<Staged>, Failure> {
+    let file = args.notice.as_ref().map(|path| stage(path, format!("{notice}\n").as_bytes()));
+    Ok(file.transpose()?)
 }

@@ -18,8 +18,11 @@ use serde_json::{Value, json};
 
 use super::{failure::Failure, files};
 
-/// Shows the tokens of a conversation by kind and by tool, and its largest entries.
+/// Show what is in the window and who put it there.
+///
+/// Lists the tokens of a conversation by kind and by tool, and its largest entries.
 #[derive(Debug, clap::Args)]
+#[command(allow_negative_numbers = true)]
 pub(crate) struct Args {
     /// A request body or a recorded session.
     file: PathBuf,

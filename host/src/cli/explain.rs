@@ -7,10 +7,12 @@ use serde_json::json;
 
 use super::{failure::Failure, files};
 
-/// Reads a provider's error on stdin and says what it means.
+/// Say what a provider's error, read on stdin, means, and the window it names.
 ///
-/// Only the error channel may be passed: text of the conversation can quote such errors.
+/// Classes: overflow, prompt_plus_output, output_cap, rate, tier, bytes, chars, other, none. Only the error channel may
+/// be passed: text of the conversation can quote such errors.
 #[derive(Debug, clap::Args)]
+#[command(allow_negative_numbers = true)]
 pub(crate) struct Args {
     /// HTTP status of the response.
     #[arg(long, value_name = "N")]

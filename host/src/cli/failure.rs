@@ -17,7 +17,7 @@ pub(crate) enum Failure {
     NotFound(String),
     /// 6: there is more than one.
     Ambiguous(String),
-    /// 1: the system failed.
+    /// 1: the system failed, for instance a file could not be written.
     Io(io::Error),
 }
 
@@ -27,7 +27,7 @@ impl Failure {
         if matches!(&self, Self::Io(error) if error.kind() == io::ErrorKind::BrokenPipe) {
             return ExitCode::SUCCESS;
         }
-        eprintln!("foreshorten: {self}");
+        say!("{self}");
         ExitCode::from(match self {
             Self::Usage(_) => 2,
             Self::Input(_) => 3,
@@ -55,6 +55,7 @@ impl From<io::Error> for Failure {
 
 impl From<OptionError> for Failure {
     fn from(error: OptionError) -> Self {
-        Self::Usage(error.to_string())
+        // The window comes from its flag alone.
+        Self::Usage(error.to_string().replace("`context_window`", "`--window`"))
     }
 }

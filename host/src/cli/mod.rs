@@ -1,12 +1,22 @@
 //! Command line: arguments in, data on stdout, everything else on stderr.
 
+/// Says something to people, on stderr. That nobody listens there is no failure.
+macro_rules! say {
+    ($($words:tt)*) => {{
+        use std::io::Write as _;
+        let _ = writeln!(std::io::stderr(), "foreshorten: {}", format_args!($($words)*));
+    }};
+}
+
 mod compact;
 mod estimate;
 mod explain;
 mod failure;
 mod files;
+mod prefix;
 mod recall;
 mod replay;
+mod state;
 
 use std::process::ExitCode;
 
@@ -24,21 +34,18 @@ struct Cli {
     command: Command,
 }
 
-const EXITS: &str = "Exit codes: 0 done; 2 usage; 3 bad input (nothing written); 4 protected content cannot fit; \
-                     5 nothing found; 6 ambiguous.\nstdout carries data only.";
+const EXITS: &str = "Exit codes: 0 done; 1 a file cannot be written; 2 usage; 3 bad input (nothing written); \
+                     4 protected content cannot fit; 5 nothing found; 6 ambiguous.\nstdout carries data only.";
 
+// The help of a command is the text of its arguments.
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Play recorded sessions: what would this policy have done, turn by turn, in tokens, cache and money?
     Replay(replay::Args),
-    /// Filter a request body: messages in, smaller messages out, decisions kept in a file.
     Compact(compact::Args),
-    /// Bring back what a marker, preview or note stands for.
     Recall(recall::Args),
-    /// Show what is in the window and who put it there.
     Estimate(estimate::Args),
-    /// Say what a provider's error means, and the window it names.
     ExplainError(explain::Args),
+    State(state::Args),
     /// List the stages a pipeline can be made of.
     Stages,
     /// Print a shell completion script.
@@ -46,8 +53,11 @@ enum Command {
         /// The shell.
         shell: clap_complete::Shell,
     },
-    /// Print the manual page.
-    Man,
+    /// Print a manual page: the program's, or that of one command.
+    Man {
+        /// The command.
+        command: Option<String>,
+    },
 }
 
 /// Runs the program.
@@ -59,6 +69,7 @@ pub(crate) fn run() -> ExitCode {
         Command::Recall(args) => recall::run(&args),
         Command::Estimate(args) => estimate::run(&args),
         Command::ExplainError(args) => explain::run(&args),
+        Command::State(args) => state::run(&args),
         Command::Stages => {
             let lines: Vec<String> =
                 foreshorten::options::STAGES.iter().map(|(name, what)| format!("{name:<24}{what}\n")).collect();
@@ -69,16 +80,27 @@ pub(crate) fn run() -> ExitCode {
             clap_complete::generate(shell, &mut Cli::command(), "foreshorten", &mut out);
             files::print(&out)
         }
-        Command::Man => {
-            let mut out = Vec::new();
-            clap_mangen::Man::new(Cli::command())
-                .render(&mut out)
-                .map_err(Failure::from)
-                .and_then(|()| files::print(&out))
-        }
+        Command::Man { command } => manual(command.as_deref()),
     };
     match done {
         Ok(code) => code,
         Err(failure) => failure.report(),
     }
+}
+
+/// The manual page of the program or of one of its commands.
+fn manual(command: Option<&str>) -> Result<ExitCode, Failure> {
+    let mut cli = Cli::command();
+    cli.build();
+    let page = match command {
+        None => cli,
+        Some(name) => cli.find_subcommand(name).cloned().ok_or_else(|| {
+            let known: Vec<&str> = cli.get_subcommands().map(clap::Command::get_name).collect();
+            Failure::Usage(format!("there is no command `{name}`; there are {}", known.join(", ")))
+        })?,
+    };
+    let title = format!("foreshorten{}", command.map(|name| format!("-{name}")).unwrap_or_default());
+    let mut out = Vec::new();
+    clap_mangen::Man::new(page.version(env!("CARGO_PKG_VERSION"))).title(title).render(&mut out)?;
+    files::print(&out)
 }

@@ -18,12 +18,13 @@ use rayon::prelude::*;
 
 use super::{failure::Failure, files};
 
-/// Plays recorded sessions: at every model call in them the policy produces a view.
+/// Play recorded sessions: what would this policy have done, turn by turn, in tokens, cache and money?
 ///
-/// Prints the passes (turn, reason, tokens before and after, what was decided, the first piece changed, how much of the
+/// At every model call recorded in them the policy produces a view. Prints the passes (turn, reason, tokens before and after, what was decided, the first piece changed, how much of the
 /// prefix was kept) and what the session costs under a price table with prompt caching, beside three baselines: no compaction,
 /// dropping the oldest messages each turn, and keeping the newest three tool results each turn.
 #[derive(Debug, clap::Args)]
+#[command(allow_negative_numbers = true)]
 pub(crate) struct Args {
     /// Sessions: files, folders or patterns. Claude Code, Codex, Gemini CLI, SWE-agent, OpenHands, or request bodies
     /// of the three protocols.
@@ -114,7 +115,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         match result {
             Ok(found) => reports.extend(found),
             // In a folder or pattern other files are expected; a file that was named is not.
-            Err(Failure::Input(why)) if !explicit => eprintln!("foreshorten: skipped: {why}"),
+            Err(Failure::Input(why)) if !explicit => say!("skipped: {why}"),
             Err(failure) => failed = failed.or(Some(failure)),
         }
     }

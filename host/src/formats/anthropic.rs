@@ -16,7 +16,7 @@ pub(crate) fn message(b: &mut Builder, message: Json<'_>) -> Result<(), FormatEr
         return Err(FormatError::here(bytes, message.start(), "a message object with a `role`"));
     };
     b.unit(message.span());
-    body(b, role.inner().unwrap_or_default(), content.map(|content| content.value));
+    body(b, &role.word(), content.map(|content| content.value));
     Ok(())
 }
 
@@ -80,9 +80,9 @@ fn assistant(b: &mut Builder, blocks: Json<'_>) {
     for block in blocks.items() {
         let [kind, text, thinking, signature, id, name, input] =
             block.fields(["type", "text", "thinking", "signature", "id", "name", "input"]);
-        let kind = kind.and_then(|kind| kind.inner()).unwrap_or_default();
+        let kind = kind.map(|kind| kind.word()).unwrap_or_default();
         let was_in_text = std::mem::replace(&mut in_text, kind == "text");
-        match kind {
+        match &*kind {
             "text" => {
                 if !was_in_text {
                     b.entry(EntryKind::Assistant);

@@ -97,6 +97,12 @@ impl Body {
         conversation.map(|conversation| conversation.value)
     }
 
+    /// Whether [`write`](Self::write) appends a tool of this name: the body has a place for tools and none is called so.
+    #[must_use]
+    pub fn takes_tool(&self, name: &str) -> bool {
+        self.tools_edit(super::ToolsEdit::Append { name, schema: "{}" }).is_some()
+    }
+
     /// Whether the body is a bare list, which has no place for tools.
     #[must_use]
     pub fn is_bare(&self) -> bool {

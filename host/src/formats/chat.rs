@@ -30,7 +30,7 @@ pub(crate) fn message(b: &mut Builder, message: Json<'_>) -> Result<(), FormatEr
     };
     b.unit(message.span());
     let by_user = requestor.is_some_and(|who| who.is("user"));
-    match role.inner().unwrap_or_default() {
+    match &*role.word() {
         "system" | "developer" => said(b, EntryKind::System, content),
         "assistant" | "model" => {
             let before = b.len();

@@ -15,8 +15,8 @@ pub(crate) fn read(text: &Arc<String>, parsed: &Parsed<'_>) -> Vec<Conversation>
     let mut headed = false;
     for value in parsed.values() {
         let [kind, payload, state] = value.fields(["type", "payload", "record_type"]);
-        let kind = kind.and_then(|kind| kind.inner());
-        match (kind, payload) {
+        let kind = kind.and_then(|kind| kind.string());
+        match (kind.as_deref(), payload) {
             (Some("session_meta"), Some(payload)) => header(&mut draft, &mut headed, value, payload.value),
             (Some("response_item"), Some(payload)) => item(&mut draft, value, payload.value),
             (Some("event_msg"), Some(payload)) => event(&mut draft, payload.value),
@@ -60,7 +60,8 @@ fn header(draft: &mut Draft, headed: &mut bool, line: Json<'_>, meta: Json<'_>) 
 
 fn item(draft: &mut Draft, line: Json<'_>, item: Json<'_>) {
     let [kind, role] = item.fields(["type", "role"]);
-    match kind.and_then(|kind| kind.inner()).or_else(|| role.map(|_| "message")) {
+    let kind = kind.and_then(|kind| kind.string());
+    match kind.as_deref().or_else(|| role.map(|_| "message")) {
         // Codex' own, for undo: never sent.
         Some("ghost_snapshot") => draft.skip("response_item/ghost_snapshot"),
         Some(kind) => {
@@ -73,7 +74,7 @@ fn item(draft: &mut Draft, line: Json<'_>, item: Json<'_>) {
 
 /// Events echo the items for the screen; only the count of tokens is news.
 fn event(draft: &mut Draft, payload: Json<'_>) {
-    let kind = payload.get("type").and_then(Json::inner).unwrap_or("event");
+    let kind = payload.get("type").and_then(Json::string).unwrap_or_else(|| "event".into());
     if kind == "token_count" {
         // It comes after the answer it counts, so it belongs to the newest one.
         let entry = draft.b.len().saturating_sub(1);

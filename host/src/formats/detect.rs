@@ -197,7 +197,8 @@ pub(crate) fn evidence(message: Json<'_>) -> Option<(Format, &'static str)> {
     use Format::{AnthropicMessages, OpenAiChat, OpenAiResponses};
     let [kind, role, content, calls, call_id, call] =
         message.fields(["type", "role", "content", "tool_calls", "tool_call_id", "function_call"]);
-    let kind = kind.and_then(|kind| kind.inner());
+    let kind = kind.and_then(|kind| kind.string());
+    let kind = kind.as_deref();
     if role.is_none() {
         return match kind {
             Some("reasoning" | "item_reference" | "compaction") => Some((OpenAiResponses, "it has Responses items")),
@@ -216,7 +217,7 @@ pub(crate) fn evidence(message: Json<'_>) -> Option<(Format, &'static str)> {
     if let Some(content) = content.filter(|content| content.is_array()) {
         for part in content.items() {
             let [kind, source] = part.fields(["type", "source"]);
-            match kind.and_then(|kind| kind.inner()) {
+            match kind.and_then(|kind| kind.string()).as_deref() {
                 Some("input_text" | "output_text" | "input_image" | "input_file") => {
                     return Some((OpenAiResponses, "a message has parts input_text or output_text"));
                 }

@@ -68,7 +68,7 @@ fn read_lines(draft: &mut Draft, parsed: &Parsed<'_>) {
 fn message(draft: &mut Draft, item: Json<'_>) {
     let [kind, content, calls, thoughts, tokens, model] =
         item.fields(["type", "content", "toolCalls", "thoughts", "tokens", "model"]);
-    match kind.and_then(|kind| kind.inner()).unwrap_or("message without type") {
+    match kind.and_then(|kind| kind.string()).as_deref().unwrap_or("message without type") {
         "user" => {
             draft.b.unit(item.span());
             draft.b.entry(EntryKind::User);

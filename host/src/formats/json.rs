@@ -160,6 +160,11 @@ impl<'a> Json<'a> {
         }
     }
 
+    /// A keyword: the decoded string, nothing for other values. Encoders may escape any letter.
+    pub(crate) fn word(self) -> Cow<'a, str> {
+        self.string().unwrap_or_default()
+    }
+
     /// A number without sign, fraction or exponent.
     pub(crate) fn integer(self) -> Option<u64> {
         self.raw().parse().ok()

@@ -57,8 +57,8 @@ pub(crate) fn answer(format: Format, call: &str, call_id: &str, name: &str, text
             format!(r#"{{"role":"tool","tool_call_id":{id},"content":{text}}}"#)
         };
     }
-    let kind = Json::at(call, 0).get("type").and_then(Json::inner).unwrap_or("function_call");
-    match kind {
+    let kind = Json::at(call, 0).get("type").and_then(Json::string).unwrap_or_else(|| "function_call".into());
+    match &*kind {
         "computer_call" => {
             format!(r#"{{"type":"computer_call_output","call_id":{id},"output":{}}}"#, screenshot())
         }

@@ -65,12 +65,12 @@ fn recognise(b: &mut Builder, item: Json<'_>) -> Option<Content> {
     ]);
     let text = text.filter(|text| text.is_string());
     let kind = match kind {
-        Some(kind) => kind.inner().unwrap_or_default(),
-        None if text.is_some() => "text",
-        None if inline.is_some() => "inline",
+        Some(kind) => kind.word(),
+        None if text.is_some() => "text".into(),
+        None if inline.is_some() => "inline".into(),
         None => return None,
     };
-    Some(match kind {
+    Some(match &*kind {
         "text" | "input_text" | "output_text" | "summary_text" | "reasoning_text" => {
             Content::Text(b.str(Some(text?.value)))
         }

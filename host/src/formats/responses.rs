@@ -18,12 +18,9 @@ pub(crate) fn item(b: &mut Builder, item: Json<'_>) -> Result<(), FormatError> {
         return Err(FormatError::here(bytes, item.start(), "an item object with a `type` or a `role`"));
     };
     b.unit(item.span());
-    let name = if role.is_some_and(|role| role.value.span() == kind.value.span()) {
-        "message"
-    } else {
-        kind.inner().unwrap_or_default()
-    };
-    body(b, name, item);
+    let name =
+        if role.is_some_and(|role| role.value.span() == kind.value.span()) { "message".into() } else { kind.word() };
+    body(b, &name, item);
     Ok(())
 }
 
@@ -32,7 +29,7 @@ pub(crate) fn body(b: &mut Builder, kind: &str, item: Json<'_>) {
     match kind {
         "message" => {
             let [role, content] = item.fields(["role", "content"]);
-            b.entry(match role.and_then(|role| role.inner()) {
+            b.entry(match role.and_then(|role| role.string()).as_deref() {
                 Some("assistant") => EntryKind::Assistant,
                 Some("system" | "developer") => EntryKind::System,
                 _ => EntryKind::User,

@@ -325,7 +325,7 @@ impl Body {
     }
 
     /// The stretch of the source to replace, and by what.
-    fn tools_edit(&self, edit: ToolsEdit<'_>) -> Option<(Range<usize>, String)> {
+    pub(super) fn tools_edit(&self, edit: ToolsEdit<'_>) -> Option<(Range<usize>, String)> {
         let ToolsEdit::Append { name, schema } = edit else { return None };
         let root = Json::spanning(self.transcript.source(), self.root);
         if !root.is_object() {

@@ -121,6 +121,7 @@ fn prose_is_no_overflow() {
             texts.push(text);
         }
     } else {
+        assert!(std::env::var_os("CI").is_none(), "skipped in CI: the shared folder is not there");
         println!("SKIPPED: no shared/samples; set FORESHORTEN_SHARED");
     }
     for sentence in [
