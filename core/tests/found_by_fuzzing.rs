@@ -112,3 +112,49 @@ fn a_decision_does_not_move_to_an_equal_call_with_another_result() {
     session.step([]);
     assert_eq!(session.level(newer - 4), Level::Verbatim, "it was never decided about");
 }
+
+/// A pin of one host meets a note of the other, which was made when nothing was pinned there: the entry is reduced, and
+/// stays so. When the note was made anew, the entry used to come back.
+#[test]
+fn a_pin_over_which_another_host_had_laid_a_note_is_none() {
+    let policy = cases::built(cases::t10());
+    let mut mine = cases::session(&policy, Answers::NoSummarizer);
+    mine.step(cases::chat(24, 50, 200));
+    mine.step([cases::c("late", 20)]);
+    let fork = mine.fork();
+    mine.step(cases::chat(12, 50, 200));
+    assert!(!mine.state().notes().is_empty());
+    let mut other = Compactor::resume(&policy, fork);
+    other.sync(&mine.transcript);
+    other.pin(3).unwrap();
+    mine.merge(other.state());
+    mine.step([cases::u(50)]);
+    assert_eq!((mine.level(3), mine.state().pins().len()), (Level::Covered, 0));
+    // A late result has the note counted anew.
+    mine.step([cases::r("late", 20)]);
+    mine.step(cases::chat(24, 50, 200));
+    assert_eq!((mine.passes, mine.level(3)), (2, Level::Covered));
+}
+
+/// A note had counted a late result, which stands behind the stretch of the note. The record was edited and the result
+/// taken out: the note told of it for ever.
+#[test]
+fn a_note_does_not_count_a_late_result_that_is_gone() {
+    let policy = cases::built(cases::t10());
+    let mut session = cases::session(&policy, Answers::NoSummarizer);
+    session.step([cases::u(50), cases::c("late", 50)]);
+    session.step(cases::filler(8_500));
+    session.step([cases::r("late", 20), cases::u(50)]);
+    let late = session.transcript.entries().len() - 2;
+    session.step(cases::filler(4_000));
+    let note = &session.state().notes()[0];
+    assert!(note.counts.results == 1 && note.to as usize <= late, "{note:?}");
+
+    session.edit(|entries, levels| {
+        entries.remove(late);
+        levels.remove(late);
+    });
+    session.step([cases::u(50)]);
+    assert_eq!(session.state().notes()[0].counts.results, 0);
+    assert!(!session.notes()[0].contains("tool result"), "{:?}", session.notes());
+}

@@ -252,3 +252,31 @@ fn the_beginning_of_a_session_alone_does_not_undo_it() {
     side.sync(&OwnedTranscript::from(again));
     assert!(side.state().notes().is_empty());
 }
+
+/// A state from outside may say anything; a counter at its end stays there.
+#[test]
+fn counters_at_their_end_overflow_nowhere() {
+    let policy = Policy::default();
+    let mut session = Session::new(&policy, OwnedTranscript::default(), 6_000, Answers::Failing);
+    for turn in 0..30 {
+        session.step([Entry::user(format!("question {turn}")), Entry::assistant("x ".repeat(900))]);
+    }
+    let mut forged = serde_json::to_value(session.state()).unwrap();
+    for counter in ["/epoch", "/turn", "/calibration/evidence", "/breaker/evidence", "/breaker/failed_at"] {
+        *forged.pointer_mut(counter).unwrap() = u64::MAX.into();
+    }
+    let forged: CompactionState = serde_json::from_value(forged).unwrap();
+    meet(&forged, &session.transcript);
+    meet(&forged, &OwnedTranscript::from(session.transcript.entries()[..40].to_vec()));
+    let mut compactor = Compactor::resume(&policy, forged);
+    compactor.sync(&session.transcript);
+    assert!(compactor.undo_all(&session.transcript));
+    compactor.begin(
+        &session.transcript,
+        foreshorten_core::Turn { window: Some(6_000), can_summarize: true, ..Default::default() },
+    );
+    while let foreshorten_core::Step::Effect(_) = compactor.poll(&session.transcript) {
+        compactor.handle_summary(&session.transcript, Err(Default::default()));
+    }
+    let _ = compactor.handle_usage(compactor.tokens());
+}

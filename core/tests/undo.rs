@@ -137,7 +137,7 @@ fn a_checkpoint_from_elsewhere_decides_nothing() {
     let (mut mine, [before, _]) = two_passes(&policy);
     let entries = mine.transcript.entries().to_vec();
     let mut other = session(&policy, Answers::Extractive);
-    other.step(entries.clone());
+    other.step(entries);
     other.turn.manual = true;
     other.step([u(50)]);
     assert!(!other.state().notes().is_empty());
