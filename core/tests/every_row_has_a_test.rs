@@ -21,7 +21,7 @@ fn tested(prefix: &str) -> BTreeSet<String> {
             continue;
         }
         let source = fs::read_to_string(&path).unwrap_or_default();
-        for test in source.split("#[test]").skip(1) {
+        for test in source.split("test]\n").skip(1) {
             let name = test.split("fn ").nth(1).unwrap_or_default();
             found.insert(name.split('_').next().unwrap_or_default().to_uppercase());
         }
