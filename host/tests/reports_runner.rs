@@ -12,7 +12,9 @@ use foreshorten::formats::Format;
 use foreshorten::provider::{ProviderError, Purpose};
 use foreshorten::record::{Message, Record};
 use foreshorten::runner::{Agent, RunError, Runner};
-use foreshorten::stores::{ArchiveContext, CompactionArchive as _, FileArchive, FileStore, ResultStore, StoreError, Stored};
+use foreshorten::stores::{
+    ArchiveContext, CompactionArchive as _, FileArchive, FileStore, ResultStore, StoreError, Stored,
+};
 use foreshorten::summarizer::{LlmSummarizer, SummaryMode};
 use foreshorten::view::{View, ViewPiece};
 use foreshorten::window::WindowResolver;
@@ -50,7 +52,8 @@ async fn b14_what_cannot_shrink_is_turned_down_once_and_the_providers_own_error_
 #[tokio::test]
 async fn b28_a_tier_that_may_not_use_the_long_window_is_no_overflow_and_nothing_is_learned() {
     let model = Arc::new(Model::new(worker(1)));
-    let text = "Extra usage is required for long context requests. This account may not use the 1M context window tier.";
+    let text =
+        "Extra usage is required for long context requests. This account may not use the 1M context window tier.";
     model.failures.lock().unwrap().push_back(ProviderError::from_answer(Some(429), text));
     let runner = Runner::new();
     let mut session = runner.open("s").await.unwrap();
@@ -64,7 +67,8 @@ async fn b28_a_tier_that_may_not_use_the_long_window_is_no_overflow_and_nothing_
 
 #[tokio::test]
 async fn b29_an_error_that_is_only_quoted_in_the_conversation_is_no_error() {
-    let quoted = "Error 400: This model's maximum context length is 4096 tokens. However, your messages resulted in 9000.";
+    let quoted =
+        "Error 400: This model's maximum context length is 4096 tokens. However, your messages resulted in 9000.";
     let model = Arc::new(Model::new(move |made, _| match made {
         0 => vec![Entry::assistant(quoted), Entry::tool_call("a", "nothing", "{}")],
         _ => vec![Entry::assistant(quoted)],
@@ -122,7 +126,8 @@ async fn b64_what_is_kept_in_files_is_the_owners_alone_whatever_the_umask() {
     let root = folder.path().join("kept");
     let store = FileStore::open(&root.join("results")).unwrap();
     let archive = FileArchive::open(&root.join("archive")).unwrap();
-    let record: Record = [Message::result("c", format!("key=sk-1234567890 {}", lines("x", 6_000)))].into_iter().collect();
+    let record: Record =
+        [Message::result("c", format!("key=sk-1234567890 {}", lines("x", 6_000)))].into_iter().collect();
     let content = Stored::of(&record, 0);
     ResultStore::put(&store, &Digest::of_entry(&record, 0), &content).await.unwrap();
     let context = ArchiveContext::new("../../s", "run");
@@ -165,7 +170,8 @@ async fn b66_a_store_that_fails_is_counted_and_recall_falls_back_to_the_record()
             _ => String::new(),
         };
         let marked = seen.iter().map(text).find(|text| text.contains("recall_tool_result(\""));
-        let named = marked.and_then(|text| Some(text.split("recall_tool_result(\"").nth(1)?.split('"').next()?.to_owned()));
+        let named =
+            marked.and_then(|text| Some(text.split("recall_tool_result(\"").nth(1)?.split('"').next()?.to_owned()));
         match named {
             Some(name) if made % 9 == 8 => {
                 vec![Entry::tool_call(format!("r{made}"), "recall_tool_result", format!("{{\"ref\":\"{name}\"}}"))]

@@ -12,7 +12,7 @@ use foreshorten::provider::{ProviderError, Settings};
 use foreshorten::record::Message;
 use foreshorten::runner::{Agent, Runner};
 use foreshorten::session::{Commit, FileSessions, SessionStore as _};
-use foreshorten::stores::{FileStore, ResultStore as _, Stored};
+use foreshorten::stores::{FileStore, ResultStore, Stored};
 use foreshorten::window::{WindowResolver, WindowSource};
 use foreshorten_core::CompactionState;
 use foreshorten_core::digest::Digest;
@@ -31,9 +31,8 @@ async fn a11_a_segment_without_state_forgets_nothing() {
     let runner = Runner::new().sessions(store.clone()).windows(windows());
     let mut session = runner.open("s").await.unwrap();
     runner.run(&agent, &mut session, Message::user("go")).await.unwrap();
-    let state = |session: &foreshorten::runner::Session| {
-        CompactionState::decode(&session.scratch().meta.0[STATE_KEY]).unwrap()
-    };
+    let state =
+        |session: &foreshorten::runner::Session| CompactionState::decode(&session.scratch().meta.0[STATE_KEY]).unwrap();
     let before = state(&session);
     assert!(!before.records().is_empty());
     // A web page's "stop" writes what the user said, and no state.
@@ -68,8 +67,8 @@ async fn d1_line_ends_and_any_bytes_come_back_from_a_file_as_they_were() {
     let text = "a\r\nb\rprogress\n\u{0}\u{2028}\u{FFFD}";
     let record = OwnedTranscript::from(vec![Entry::tool_result("c", text)]);
     let digest = Digest::of_entry(&record, 0);
-    store.put(&digest, &Stored::of(&record, 0)).await.unwrap();
-    let found = foreshorten::stores::ResultStore::get(&store, &digest).await.unwrap().unwrap();
+    ResultStore::put(&store, &digest, &Stored::of(&record, 0)).await.unwrap();
+    let found = ResultStore::get(&store, &digest).await.unwrap().unwrap();
     assert_eq!(found.text(), text.as_bytes());
 }
 
