@@ -379,6 +379,12 @@ fn believed(rejection: &Rejection, result: &ContextResult) -> bool {
 /// An answer of fewer tokens is none, and some endpoints take no lower limit than 16.
 const LEAST_OUTPUT: u64 = 256;
 
+/// The lowest output limit that makes sense: above a budget for thinking, where one is set, or the endpoint refuses it.
+fn least_output(settings: &Settings) -> u64 {
+    let thinking = settings.extra.get("thinking").and_then(|thinking| thinking.get("budget_tokens"));
+    thinking.and_then(serde_json::Value::as_u64).unwrap_or_default().saturating_add(LEAST_OUTPUT)
+}
+
 /// The settings with an output limit that fits beside the view, where the window is known.
 fn settings_for(settings: &Settings, result: &ContextResult, cap: Option<u64>) -> Settings {
     let mut settings = settings.clone();
@@ -386,10 +392,10 @@ fn settings_for(settings: &Settings, result: &ContextResult, cap: Option<u64>) -
         // Before the first count an estimate may be off by a third.
         let margin = if result.calibrated { tokens / 64 } else { tokens / 3 } + 64;
         let room = window.saturating_sub(tokens.saturating_add(margin));
-        settings.max_tokens = Some(asked.min(room.max(LEAST_OUTPUT)));
+        settings.max_tokens = Some(asked.min(room.max(least_output(&settings))));
     }
     if let (Some(asked), Some(cap)) = (settings.max_tokens, cap) {
-        settings.max_tokens = Some(asked.min(cap));
+        settings.max_tokens = Some(asked.min(cap.max(least_output(&settings))));
     }
     settings
 }
@@ -406,4 +412,20 @@ fn cap_output(asked: &Settings, result: &ContextResult, rejection: &Rejection) -
 pub(super) fn run_id(session: &Session) -> String {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     format!("{:012x}-{:04x}-{}", now.as_micros(), std::process::id() & 0xFFFF, session.record.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_output_limit_is_never_lowered_below_a_budget_for_thinking() {
+        let mut settings = Settings { max_tokens: Some(4_000), ..Settings::default() };
+        let mut result = ContextResult::default();
+        (result.window, result.tokens_after, result.calibrated) = (Some(10_000), Some(9_000), true);
+        let fitted = |settings: &Settings| settings_for(settings, &result, None).max_tokens;
+        assert!(fitted(&settings).is_some_and(|most| most < 1_000));
+        settings.extra.insert("thinking".into(), serde_json::json!({"type": "enabled", "budget_tokens": 1_024}));
+        assert!(fitted(&settings).is_some_and(|most| most > 1_024));
+    }
 }
