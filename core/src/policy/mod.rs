@@ -1,6 +1,7 @@
 //! The one place that touches all rooms: a [`Compactor`] per session.
 
 mod desk;
+mod foreign;
 mod ladder;
 mod pass;
 mod summarizing;
@@ -19,7 +20,7 @@ use crate::{
     notice::{CannotFit, CompactionNotice},
     plan::{Proposal, Refusal},
     render::RenderCache,
-    state::{Attachment, CompactionState, Guard, History, Ledger, Place},
+    state::{Attachment, CompactionState, Guard, History, Ledger},
     transcript::{Columns, Transcript},
 };
 use pass::Pass;
@@ -63,7 +64,9 @@ pub enum Effect {
         /// The key.
         digest: Digest,
     },
-    /// Run the stage of this name and hand its proposals in with [`Compactor::handle_proposals`].
+    /// Run the stage of this name and hand its proposals in with [`Compactor::handle_proposals`]; or let it look and
+    /// propose with [`Compactor::with_stage`], and close with [`Compactor::commit_stage`] or
+    /// [`Compactor::abandon_stage`].
     RunStage {
         /// The stage.
         name: String,
@@ -449,11 +452,7 @@ impl<P: Borrow<Policy>> Compactor<P> {
         if self.ledger.level(&self.columns, entry) > crate::plan::Level::Verbatim {
             return Err(Refusal::NotRising);
         }
-        let place = Place::of(&self.columns, entry);
-        let pins = &mut self.ledger.state.pins;
-        if let Err(at) = pins.binary_search(&place) {
-            pins.insert(at, place);
-        }
+        self.ledger.pin(&self.columns, entry);
         Ok(())
     }
 
