@@ -246,6 +246,14 @@ pub struct Counts {
 }
 
 impl Counts {
+    /// Whether there are as many of each kind as `other` counts, or more.
+    pub(crate) const fn holds(&self, other: &Self) -> bool {
+        self.user >= other.user
+            && self.assistant >= other.assistant
+            && self.calls >= other.calls
+            && self.results >= other.results
+    }
+
     /// Entries in all.
     #[must_use]
     pub const fn total(&self) -> u32 {

@@ -21,7 +21,8 @@ fn tested(prefix: &str) -> BTreeSet<String> {
             continue;
         }
         let source = fs::read_to_string(&path).unwrap_or_default();
-        for test in source.split("#[test]").skip(1) {
+        let is_test = |part: &&str| part.starts_with("test]") || part.starts_with("tokio::test");
+        for test in source.split("#[").filter(is_test) {
             let name = test.split("fn ").nth(1).unwrap_or_default();
             found.insert(name.split('_').next().unwrap_or_default().to_uppercase());
         }

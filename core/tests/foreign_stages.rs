@@ -161,7 +161,7 @@ fn a_label_set_in_the_middle_of_a_pass_stays() {
     let (record, policy) = (talk(40), policy(vec![external()]));
     let mut compactor = waiting(&policy, &record, false);
     compactor.with_stage(&record, |stage| stage.propose(Proposal::Clear { entry: 2 })).unwrap().unwrap();
-    compactor.keep_label("plugin.foreign", "1");
+    compactor.set_label("plugin.foreign", "1");
     assert_eq!(compactor.state().label("plugin.foreign"), Some("1"));
     compactor.commit_stage();
     while !matches!(compactor.poll(&record), Step::Done(_)) {}

@@ -36,6 +36,7 @@ const fn turn() -> Turn<'static> {
         manual: false,
         summarizer_window: None,
         can_summarize: true,
+        output_tokens: None,
     }
 }
 

@@ -4,11 +4,12 @@
 
 use foreshorten_core::{
     CompactionState, Compactor, Policy, PolicyConfig, config,
-    digest::Digest,
-    state::{FORMAT_VERSION, History, StateError},
+    state::{History, StateError},
     transcript::{Entry, OwnedTranscript},
 };
-use foreshorten_testkit::{Answers, Reference, Script, Session, check_legal, entries, materialize};
+use foreshorten_testkit::{
+    Answers, Reference, Script, Session, check_legal, damaged, entries, forged, materialize, meet,
+};
 use proptest::prelude::*;
 
 fn cases(ordinary: u32) -> ProptestConfig {
@@ -55,9 +56,9 @@ fn apart(script: &mut Script<'_>, policy: &Policy) -> (OwnedTranscript, [Compact
             while !matches!(compactor.poll(&record), foreshorten_core::Step::Done(_)) {}
         }
         if script.one_in(6) {
-            compactor.state_mut().reset_decisions();
+            compactor.undo_all(&record);
         }
-        compactor.state_mut().set_label("host", ["x", "y"][script.below(2)]);
+        compactor.set_label("host", ["x", "y"][script.below(2)]);
         compactor.state().clone()
     };
     let states = [branch(script), branch(script), branch(script)];
@@ -144,12 +145,8 @@ proptest! {
         payload in proptest::collection::vec(any::<u8>(), 0..400),
         script in proptest::collection::vec(any::<u8>(), 0..300),
     ) {
-        let mut bytes = b"FSTa".to_vec();
-        bytes.extend_from_slice(&FORMAT_VERSION.to_le_bytes());
-        bytes.extend_from_slice(&Digest::of(&payload).0[..8]);
-        bytes.extend_from_slice(&payload);
-        if let Ok(state) = CompactionState::decode(&bytes) {
-            survive(state, &script)?;
+        if let Ok(state) = CompactionState::decode(&forged(&payload)) {
+            survive(&state, &script);
         }
     }
 
@@ -161,16 +158,8 @@ proptest! {
     ) {
         let policy = Policy::default();
         let (record, state) = grown(&mut Script::new(&script), &policy, 14);
-        let mut bytes = state.encode();
-        let header = 14;
-        let length = bytes.len() - header;
-        for (at, value) in damage {
-            bytes[header + usize::from(at) % length] = value;
-        }
-        let sum = Digest::of(&bytes[header..]).0;
-        bytes[6..14].copy_from_slice(&sum[..8]);
-        if let Ok(state) = CompactionState::decode(&bytes) {
-            meet(state, &record)?;
+        if let Ok(state) = CompactionState::decode(&damaged(&state, &damage)) {
+            meet(&state, &record);
         }
     }
 
@@ -201,40 +190,17 @@ proptest! {
                 }
             },
         }
-        meet(state, &OwnedTranscript::from(entries))?;
+        meet(&state, &OwnedTranscript::from(entries));
     }
 }
 
-fn survive(state: CompactionState, script: &[u8]) -> Result<(), TestCaseError> {
+fn survive(state: &CompactionState, script: &[u8]) {
     let mut script = Script::new(script);
     let mut all = Vec::new();
     for turn in 0..10 {
         entries(&mut script, turn, &mut all);
     }
-    meet(state, &OwnedTranscript::from(all))
-}
-
-/// Fits a state to a record, goes on for a turn, and looks whether the view is legal and the totals are true.
-fn meet(state: CompactionState, record: &OwnedTranscript) -> Result<(), TestCaseError> {
-    let policy = Policy::default();
-    let mut compactor = Compactor::resume(&policy, state.clone());
-    let history = compactor.sync(record);
-    if matches!(history, History::Foreign | History::Beginning) {
-        prop_assert_eq!(compactor.state(), &state.sane(), "a record that is not the session's changed the state");
-        return Ok(());
-    }
-    compactor.begin(record, foreshorten_core::Turn { window: Some(8_000), ..Default::default() });
-    while !matches!(compactor.poll(record), foreshorten_core::Step::Done(_)) {}
-    let view: Vec<_> = compactor.view().pieces().collect();
-    check_legal(view.iter().copied(), record, compactor.columns()).map_err(TestCaseError::fail)?;
-    let (reference, ledger) = (Reference::read(record, policy.config()), compactor.ledger());
-    prop_assert_eq!(materialize(compactor.view(), record), reference.view(ledger.state()), "second opinion");
-    prop_assert_eq!(ledger.view_raw(), reference.raw(ledger.state()), "second opinion");
-    let mut again = Compactor::resume(&policy, compactor.state().clone());
-    again.sync(record);
-    prop_assert_eq!(materialize(again.view(), record), materialize(compactor.view(), record));
-    prop_assert_eq!(again.ledger().view_raw(), compactor.ledger().view_raw());
-    Ok(())
+    meet(state, &OwnedTranscript::from(all));
 }
 
 #[test]
@@ -285,4 +251,32 @@ fn the_beginning_of_a_session_alone_does_not_undo_it() {
     again.push(Entry::assistant("another answer"));
     side.sync(&OwnedTranscript::from(again));
     assert!(side.state().notes().is_empty());
+}
+
+/// A state from outside may say anything; a counter at its end stays there.
+#[test]
+fn counters_at_their_end_overflow_nowhere() {
+    let policy = Policy::default();
+    let mut session = Session::new(&policy, OwnedTranscript::default(), 6_000, Answers::Failing);
+    for turn in 0..30 {
+        session.step([Entry::user(format!("question {turn}")), Entry::assistant("x ".repeat(900))]);
+    }
+    let mut forged = serde_json::to_value(session.state()).unwrap();
+    for counter in ["/epoch", "/turn", "/calibration/evidence", "/breaker/evidence", "/breaker/failed_at"] {
+        *forged.pointer_mut(counter).unwrap() = u64::MAX.into();
+    }
+    let forged: CompactionState = serde_json::from_value(forged).unwrap();
+    meet(&forged, &session.transcript);
+    meet(&forged, &OwnedTranscript::from(session.transcript.entries()[..40].to_vec()));
+    let mut compactor = Compactor::resume(&policy, forged);
+    compactor.sync(&session.transcript);
+    assert!(compactor.undo_all(&session.transcript));
+    compactor.begin(
+        &session.transcript,
+        foreshorten_core::Turn { window: Some(6_000), can_summarize: true, ..Default::default() },
+    );
+    while let foreshorten_core::Step::Effect(_) = compactor.poll(&session.transcript) {
+        compactor.handle_summary(&session.transcript, Err(Default::default()));
+    }
+    let _ = compactor.handle_usage(compactor.tokens());
 }

@@ -185,8 +185,8 @@ fn e4_a_learned_window_is_scoped_and_a_newer_rejection_replaces_it() {
     // Shared with another session by whoever owns both.
     let mut other = Compactor::new(&policy);
     for learned in session.state().windows() {
-        assert!(other.state_mut().learn_window(&learned.scope, learned.tokens));
+        assert!(other.learn_window(&learned.scope, learned.tokens));
     }
     assert_eq!(other.state().learned_window("b/model"), Some(4_096));
-    assert!(!other.state_mut().learn_window("c/model", 16), "no window anybody has");
+    assert!(!other.learn_window("c/model", 16), "no window anybody has");
 }

@@ -1,6 +1,17 @@
-//! Host library of Foreshorten: wire formats, replay, the store, and the loop around the core.
+//! Host library of Foreshorten: what runs the core's decisions in the world.
 //!
-//! The program `foreshorten` is a thin shell over this library; see `README.md` for what it does.
+//! | to | look at |
+//! |---|---|
+//! | run an agent whose context never overflows | [`runner`], with an agent's [`provider`], [`tool`]s and [`session`]s |
+//! | keep a loop of your own | [`context`]: a policy is one method, from [`record`] to [`view`] |
+//! | keep what views drop | [`stores`] |
+//! | know the context window | [`window`] |
+//! | have summaries written | [`summarizer`] |
+//! | read and write other people's JSON | [`formats`] |
+//! | see what a policy would have done to a recorded session | [`replay`], [`economics`], [`report`] |
+//!
+//! `docs/agent.md` shows it in ten lines. The program `foreshorten` is a thin shell over this library. Features: `http`
+//! (providers over HTTP), `sqlite` (sessions in a SQLite file), `object-store` (results in S3 and the like).
 
 pub mod context;
 pub mod drive;
@@ -21,3 +32,8 @@ pub mod view;
 pub mod window;
 
 pub use foreshorten_core as core;
+
+/// The examples of the guide, run as tests.
+#[cfg(all(doctest, feature = "http"))]
+#[doc = include_str!("../../docs/agent.md")]
+struct Guide;

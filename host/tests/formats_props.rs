@@ -1,41 +1,16 @@
 //! Whatever the bytes: a value or an error, never a panic; and what is accepted comes out as it went in.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on should stop")]
 
+#[path = "oracles/formats.rs"]
+mod formats;
+
 use std::collections::HashMap;
 
-use foreshorten::formats::{Format, ToolsEdit, detect, parse_body, read_session, recall_tool_schema};
-use foreshorten_core::transcript::{Columns, Transcript};
-use foreshorten_core::view::Piece;
+use foreshorten::formats::{Format, ToolsEdit, parse_body, recall_tool_schema};
+use foreshorten_core::transcript::Transcript as _;
+use formats::{asked, try_all, walk};
 use proptest::prelude::*;
 use serde_json::value::RawValue;
-
-/// Asks a transcript everything.
-fn walk(transcript: &dyn Transcript) {
-    let mut columns = Columns::new();
-    for index in 0..transcript.len() {
-        columns.push(transcript, 1);
-        for part in 0..transcript.entry(index).parts as usize {
-            let _ = transcript.part(index, part);
-        }
-    }
-}
-
-fn try_all(bytes: &[u8]) {
-    let _ = detect(bytes);
-    for format in std::iter::once(None).chain(Format::ALL.into_iter().map(Some)) {
-        for conversation in read_session(bytes.to_vec(), format).into_iter().flatten() {
-            walk(&conversation.transcript);
-            let entries: Vec<_> = (0..conversation.transcript.len()).collect();
-            for line in conversation.transcript.entries_as_json(&entries) {
-                assert!(serde_json::from_str::<serde::de::IgnoredAny>(&line).is_ok());
-            }
-        }
-        let Ok(body) = parse_body(bytes.to_vec(), format) else { continue };
-        walk(body.transcript());
-        let pieces: Vec<_> = (0..body.transcript().len()).map(|entry| Piece::Entry { entry }).collect();
-        assert_eq!(body.write(&pieces, ToolsEdit::Keep).bytes, bytes);
-    }
-}
 
 /// Keys, types and values that readers look at, in any combination.
 fn word() -> impl Strategy<Value = String> {
@@ -165,19 +140,6 @@ fn message() -> impl Strategy<Value = String> {
         1 => Just(r#","function_call":{"name":"f","arguments":"{}"}"#.to_owned()),
     ];
     (role, content, more).prop_map(|(role, content, more)| format!(r#"{{"role":"{role}" ,"content":{content}{more}}}"#))
-}
-
-/// Something a planner, or a hostile one, could ask of an entry.
-fn asked(entry: usize, choice: u8) -> Option<Piece<'static>> {
-    Some(match choice {
-        0..=3 => Piece::Entry { entry },
-        4 => Piece::Text { entry, text: "[cleared]\n\"x\"" },
-        5 => Piece::Elided { entry, parts: &[0, 1, 7], text: "[image]" },
-        6 => Piece::Arguments { entry, json: "{\"clipped\":true}" },
-        7 => Piece::Note { text: "a note" },
-        8 => Piece::StandIn { call: entry, text: "no result" },
-        _ => return None,
-    })
 }
 
 proptest! {

@@ -1,5 +1,7 @@
 //! Passes, summaries, manual acts and what is said about them.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests are test code")]
+
 mod model;
 
 use std::sync::Arc;

@@ -1,5 +1,7 @@
 //! Cancelling, resuming, sharing: nothing is lost.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests are test code")]
+
 mod model;
 
 use std::future::Future;

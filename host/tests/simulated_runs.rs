@@ -1,5 +1,6 @@
 //! Hundreds of turns against a simulated provider that misbehaves by turns: no session is wedged, the record is complete,
 //! every view is legal for its protocol, every marker brings back the exact bytes.
+#![allow(clippy::unwrap_used, reason = "helpers of tests are test code")]
 
 mod simulated;
 
@@ -221,7 +222,19 @@ async fn long_run(protocol: Protocol, model: &str, window: u64) {
         session.record().len(),
     );
     assert!(passes || window > 100_000, "no pass was made");
-    assert!(stats.overflows <= 6, "{stats:?}");
+    let long: Vec<_> = log.iter().filter(|record| record.verdict.refused().is_some()).collect();
+    for record in &long {
+        println!(
+            "  {protocol:?} {window}: request {} ({}) of {} tokens and {:?} of output was too long for {}",
+            record.number,
+            if record.summary { "summary" } else { "turn" },
+            record.prompt_tokens,
+            record.max_output,
+            record.window,
+        );
+    }
+    let turns_refused = long.iter().filter(|record| !record.summary).count() as u32;
+    assert!(turns_refused <= 4 + turns() / 100, "{stats:?}");
 }
 
 fn run(protocol: Protocol, model: &'static str) {

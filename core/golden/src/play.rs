@@ -512,8 +512,8 @@ impl<'p> Play<'p> {
                 _ => other.handle_proposals(&self.record, Vec::new()),
             }
         }
-        other.state_mut().set_label("host", "second");
-        other.state_mut().learn_window("other/model", 8_192);
+        other.set_label("host", "second");
+        other.learn_window("other/model", 8_192);
         self.fork = other.state().encode();
         self.hash.field(&self.fork);
         Ok(())

@@ -161,7 +161,7 @@ impl Calibration {
         }
         self.anchor_raw = raw;
         self.anchor_real = real;
-        self.evidence += 1;
+        self.evidence = self.evidence.saturating_add(1);
         Ok(())
     }
 

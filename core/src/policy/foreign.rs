@@ -76,18 +76,6 @@ impl<P: Borrow<Policy>> Compactor<P> {
             pass.say(why);
         }
     }
-
-    /// Sets a fact the host keeps with the state, also in the middle of a pass: it holds whether or not the pass comes
-    /// to anything.
-    pub fn keep_label(&mut self, key: &str, value: &str) {
-        if let Some(pass) = &mut self.pass {
-            pass.trial.state.set_label(key, value);
-            if let Phase::External { draft: Some(draft) } = &mut pass.phase {
-                draft.ledger.state.set_label(key, value);
-            }
-        }
-        self.state_mut().set_label(key, value);
-    }
 }
 
 impl Pass {
@@ -138,6 +126,14 @@ impl Pass {
         if matches!(self.phase, Phase::External { .. }) {
             self.next_stage();
             self.say(why);
+        }
+    }
+
+    /// A fact set in the middle of a pass holds whether or not the pass comes to anything.
+    pub(super) fn set_label(&mut self, key: &str, value: &str) {
+        self.trial.state.set_label(key, value);
+        if let Phase::External { draft: Some(draft) } = &mut self.phase {
+            draft.ledger.state.set_label(key, value);
         }
     }
 

@@ -1,5 +1,6 @@
 //! The one place that touches all rooms: a [`Compactor`] per session.
 
+mod acts;
 mod desk;
 mod foreign;
 mod ladder;
@@ -18,7 +19,7 @@ use crate::{
     error::OutOfMemory,
     estimate::Refused,
     notice::{CannotFit, CompactionNotice},
-    plan::{Proposal, Refusal},
+    plan::Proposal,
     render::RenderCache,
     state::{Attachment, CompactionState, Guard, History, Ledger},
     transcript::{Columns, Transcript},
@@ -316,7 +317,7 @@ impl<P: Borrow<Policy>> Compactor<P> {
             stored.last_view = crate::state::LastView::default();
         }
         let state = &mut self.ledger.state;
-        state.turn += 1;
+        state.turn = state.turn.saturating_add(1);
         if let Some(named) = turn.reported_window {
             state.learn_window(turn.scope, named);
         }
@@ -409,14 +410,6 @@ impl<P: Borrow<Policy>> Compactor<P> {
         self.aside.as_ref().or(self.stored.as_ref()).unwrap_or(&self.ledger.state)
     }
 
-    /// The state, for what a host may set: labels, learned windows.
-    pub fn state_mut(&mut self) -> &mut CompactionState {
-        match (&mut self.aside, &mut self.stored) {
-            (Some(state), _) | (None, Some(state)) => state,
-            (None, None) => &mut self.ledger.state,
-        }
-    }
-
     /// The ledger over the present record.
     #[must_use]
     pub const fn ledger(&self) -> &Ledger {
@@ -439,26 +432,6 @@ impl<P: Borrow<Policy>> Compactor<P> {
     #[must_use]
     pub fn tokens(&self) -> u64 {
         self.ledger.state.calibration.tokens(self.ledger.view_raw() + self.schema_tokens)
-    }
-
-    /// Pins an entry: it stays verbatim wherever it stands.
-    ///
-    /// # Errors
-    /// An entry that was reduced already cannot be pinned.
-    pub fn pin(&mut self, entry: usize) -> Result<(), Refusal> {
-        if entry >= self.columns.len() {
-            return Err(Refusal::OutOfRange);
-        }
-        if self.ledger.level(&self.columns, entry) > crate::plan::Level::Verbatim {
-            return Err(Refusal::NotRising);
-        }
-        self.ledger.pin(&self.columns, entry);
-        Ok(())
-    }
-
-    /// Takes a pin back.
-    pub fn unpin(&mut self, entry: usize) {
-        self.ledger.state.pins.retain(|pin| pin.index as usize != entry);
     }
 
     /// The checks that hold outside a pass.

@@ -2,10 +2,10 @@
 
 use hashbrown::{HashMap, HashSet};
 
-use super::{Action, CompactionState, Note, OffloadRecord, Place, Record};
+use super::{Action, CompactionState, Note, OffloadRecord, Place, Record, cover::count};
 use crate::{
     digest::Digest,
-    marker::ClearReason,
+    marker::{ClearReason, Counts},
     text,
     transcript::{Chain, Columns, EntryKind, Identity, Transcript, text_of},
 };
@@ -64,18 +64,29 @@ impl CompactionState {
             found.history = History::Edited;
             self.uncover_newest(columns, &mut found);
             self.restore_newest(columns, &mut found);
+            self.recount(columns);
             self.forget_seen();
             self.last_view = super::LastView::default();
         }
         if found.dropped > 0 {
             found.history = History::Edited;
-            self.epoch += 1;
+            self.epoch = self.epoch.saturating_add(1);
         }
         if beginning {
             found.history = History::Beginning;
         }
         self.note_seen(columns);
         found
+    }
+
+    /// Fits decisions that may be about another record to this one, as after an edit.
+    pub(super) fn place_decisions(&mut self, transcript: &dyn Transcript, columns: &Columns) {
+        let mut found = Attachment::default();
+        self.place_again(transcript, columns, &mut found);
+        self.check_bodies(transcript, &mut found);
+        self.uncover_newest(columns, &mut found);
+        self.restore_newest(columns, &mut found);
+        self.recount(columns);
     }
 
     /// Whether a record is known to be the first part of the known one, with nothing new in it.
@@ -162,9 +173,9 @@ impl CompactionState {
             note.from = from;
             note.to = to;
             let all = from < to && note.kept.iter_mut().all(|place| finder.place(place, columns));
-            // Entries may have changed places among themselves.
-            note.kept.sort_unstable();
-            note.kept.dedup();
+            // Entries may have changed places among themselves; instructions at the end of the stretch, which no
+            // fingerprint tells of, stand behind it now.
+            note.keep_inside();
             all && keeps_instructions(note, columns)
         });
         self.notes = super::join::maximal(self.notes.iter());
@@ -193,6 +204,24 @@ impl CompactionState {
             !(columns.group(entry) == newest && columns.kind(entry).is_assistant_side())
         });
         found.dropped += total - self.records.len();
+    }
+
+    /// A late result stands behind the stretch in which it counts, and may be gone although the stretch is as it was. A
+    /// note that counts what is not there any more is counted again.
+    fn recount(&mut self, columns: &Columns) {
+        for note in &mut self.notes {
+            let mut counts = Counts::default();
+            let mut group = columns.group(note.from as usize);
+            while group < columns.groups() && columns.group_start(group) < note.to as usize {
+                if !note.keeps(columns.group_start(group)) {
+                    columns.members(group).for_each(|entry| count(&mut counts, columns.kind(entry)));
+                }
+                group += 1;
+            }
+            if !counts.holds(&note.counts) {
+                note.counts = counts;
+            }
+        }
     }
 
     /// Looks whether previews can still be cut from the record.

@@ -31,7 +31,7 @@ impl Breaker {
 
     /// Notes a failure.
     pub fn fail(&mut self, turn: u64) {
-        self.evidence += 1;
+        self.evidence = self.evidence.saturating_add(1);
         self.failures = self.failures.saturating_add(1);
         self.failed_at = turn;
     }
@@ -39,7 +39,7 @@ impl Breaker {
     /// Notes a success.
     pub fn succeed(&mut self) {
         if self.failures > 0 {
-            self.evidence += 1;
+            self.evidence = self.evidence.saturating_add(1);
             self.failures = 0;
         }
     }

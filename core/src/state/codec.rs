@@ -101,7 +101,7 @@ impl CompactionState {
         self.records.dedup_by(|b, a| a.place == b.place);
         self.notes.retain(|note| note.from < note.to);
         for note in &mut self.notes {
-            note.kept.sort_unstable();
+            note.keep_inside();
         }
         self.notes = super::join::maximal(self.notes.iter());
         self.pins.sort_unstable();

@@ -238,7 +238,7 @@ impl Ledger {
     }
 }
 
-fn count(counts: &mut Counts, kind: EntryKind) {
+pub(super) fn count(counts: &mut Counts, kind: EntryKind) {
     let slot = match kind {
         EntryKind::System => return,
         EntryKind::User => &mut counts.user,

@@ -91,6 +91,13 @@ impl Ledger {
             group += 1;
         }
         ledger.view_raw = raw;
+        // What another host had reduced when it was pinned here is reduced: a pin holds from where it stands.
+        let mut pins = core::mem::take(&mut ledger.state.pins);
+        pins.retain(|pin| {
+            let entry = pin.index as usize;
+            entry < columns.len() && ledger.level(columns, entry) == Level::Verbatim
+        });
+        ledger.state.pins = pins;
         ledger
     }
 

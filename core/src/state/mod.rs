@@ -13,6 +13,7 @@ mod judge;
 mod ledger;
 mod note;
 mod record;
+mod undo;
 
 pub use attach::{Attachment, History};
 pub use breaker::{Breaker, HALF_OPEN_AFTER_TURNS};
@@ -222,15 +223,6 @@ impl CompactionState {
             Ok(at) => self.labels[at].1 = value.into(),
             Err(at) => self.labels.insert(at, (key.into(), value.into())),
         }
-    }
-
-    /// Drops every decision and starts a new epoch: the user's explicit act, never a stage's.
-    pub fn reset_decisions(&mut self) {
-        self.epoch += 1;
-        self.records.clear();
-        self.notes.clear();
-        self.stall = Stall::default();
-        self.last_view = LastView::default();
     }
 
     /// The record of a decision about the entry at `index`.

@@ -72,6 +72,14 @@ impl Note {
         self.kept.binary_search_by(|place| (place.index as usize).cmp(&start)).is_ok()
     }
 
+    /// Brings what is kept into order: each once, and only what lies in the stretch.
+    pub(super) fn keep_inside(&mut self) {
+        let (from, to) = (self.from, self.to);
+        self.kept.retain(|place| (from..to).contains(&place.index));
+        self.kept.sort_unstable();
+        self.kept.dedup();
+    }
+
     /// The reference by which the covered stretch is recalled.
     #[must_use]
     pub fn reference(&self) -> String {

@@ -29,6 +29,18 @@ impl<'a> Script<'a> {
         byte
     }
 
+    /// The next `count` bytes, or what is left of them.
+    pub fn take(&mut self, count: usize) -> &'a [u8] {
+        let from = self.at.min(self.bytes.len());
+        self.at += count;
+        &self.bytes[from..self.at.min(self.bytes.len())]
+    }
+
+    /// All bytes that are left.
+    pub fn rest(&mut self) -> &'a [u8] {
+        self.take(self.bytes.len().saturating_sub(self.at))
+    }
+
     /// A number below `n`.
     pub fn below(&mut self, n: usize) -> usize {
         usize::from(self.byte()) % n.max(1)

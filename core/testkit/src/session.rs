@@ -1,6 +1,6 @@
 //! A session under observation.
 
-use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use foreshorten_core::{
     CompactionState, Compactor, Effect, Outcome, Policy, Step, SummaryRequest, Turn,
@@ -8,13 +8,27 @@ use foreshorten_core::{
     recall::{self, Found, RecallError},
     render::RenderCache,
     state::History,
-    transcript::{Entry, EntryKind, EntryRef, OwnedTranscript, PartRef, Transcript, text_of},
+    transcript::{Entry, EntryRef, OwnedTranscript, PartRef, Transcript, text_of},
     view::Piece,
 };
 
+mod acts;
+mod check;
 mod oracles;
 
-use crate::{Answers, legal::check_legal, world::proposals};
+use crate::{
+    Answers, Script,
+    hostile::{proposals, random_proposals},
+};
+
+/// Turns checked in this process so far, by all sessions.
+static TURNS: AtomicU64 = AtomicU64::new(0);
+
+/// Turns checked in this process so far, by all sessions: what a long fuzz reports.
+#[must_use]
+pub fn turns_checked() -> u64 {
+    TURNS.load(Ordering::Relaxed)
+}
 
 /// The first entries of a whole record: it grows by raising [`len`](Self::len).
 #[derive(Debug)]
@@ -48,6 +62,7 @@ pub struct Session<'p, T: Transcript = OwnedTranscript> {
     answers: Answers,
     /// Facts of every turn.
     pub turn: Turn<'static>,
+    /// Levels, epoch and view of the last turn.
     levels: Vec<Level>,
     epoch: u64,
     view: Vec<String>,
@@ -61,10 +76,26 @@ pub struct Session<'p, T: Transcript = OwnedTranscript> {
     turns: usize,
     /// No archive request succeeds.
     pub archive_fails: bool,
-    /// External stages propose anything at all, out of this seed; without one, nothing.
+    /// What an external stage proposes: [`proposals`] made of these bytes, the same at every call of a turn.
+    pub plugin: Vec<u8>,
+    /// External stages propose anything at all instead, out of this seed, and something else at every call.
     pub hostile: Option<u64>,
     /// Calm turns on which the costly checks (recall, resume) run: every n-th. All turns with a pass are checked in full.
     pub stride: usize,
+    /// Entries the user pinned while they stood verbatim.
+    pins: Vec<usize>,
+    /// What the record did since the last turn that was checked.
+    history: History,
+    /// The view of the last turn was given up (merge, edited record): the next one is compared with nothing.
+    fresh: bool,
+    /// Decisions were taken back since the last turn that was checked.
+    undone: bool,
+    /// The state as it was before the last pass, until the record or the state is another.
+    before_pass: Option<CompactionState>,
+    /// The record was edited at any time.
+    edited: bool,
+    /// Stored results were made smaller behind the state's back: what was replaced is in no record any more.
+    pub bodies_lost: bool,
 }
 
 /// Every piece as the model reads it, one string each.
@@ -110,8 +141,16 @@ impl<'p, T: Transcript> Session<'p, T> {
             lies: 0,
             turns: 0,
             archive_fails: false,
+            plugin: Vec::new(),
             hostile: None,
             stride: 1,
+            pins: Vec::new(),
+            history: History::Grown,
+            fresh: false,
+            undone: false,
+            before_pass: None,
+            edited: false,
+            bodies_lost: false,
         }
     }
 
@@ -172,38 +211,92 @@ impl<'p, T: Transcript> Session<'p, T> {
         recall::resolve(reference, &self.transcript, self.compactor.columns(), self.compactor.ledger())
     }
 
-    /// Stops, stores the state and resumes from its bytes.
-    pub fn restart(&mut self) {
-        let state = CompactionState::decode(&self.compactor.state().encode()).expect("a state decodes");
-        self.compactor = Compactor::resume(self.policy, state);
-    }
-
     /// Runs one turn and checks everything.
     ///
     /// # Panics
     /// When an invariant does not hold.
     pub fn run(&mut self) {
-        let before_state = self.compactor.state().clone();
-        let history = self.compactor.sync(&self.transcript);
-        let met = self.compactor.ledger().state().clone();
-        self.compactor.begin(&self.transcript, self.turn);
-        let effects = self.drive();
-        self.turn.overflow = false;
-        self.turn.reported_window = None;
-        self.check(history, &before_state, effects);
-        self.compare(&met);
+        let _ = self.run_some(usize::MAX);
     }
 
-    fn drive(&mut self) -> usize {
+    /// Begins a turn and drops it when it asks for the world once more than `effects` times, as a host does that is
+    /// cancelled. A turn that needs no more than that is a turn like any other. Answers whether it was dropped.
+    ///
+    /// # Panics
+    /// When an invariant does not hold; among them, that a dropped pass leaves state and view as they were.
+    pub fn cancel(&mut self, effects: usize) -> bool {
+        !self.run_some(effects)
+    }
+
+    fn run_some(&mut self, limit: usize) -> bool {
+        let (stored, beside) = (self.compactor.state().clone(), self.is_beside());
+        let same = matches!(self.sync(), History::Grown | History::New) && !beside && !self.is_beside();
+        let met = Met { state: self.compactor.ledger().state().clone(), levels: self.levels_now() };
+        if same && !self.fresh && !self.compactor.columns().is_empty() {
+            let decided = |state: &CompactionState| (state.records().to_vec(), state.notes().to_vec());
+            assert_eq!(decided(&met.state), decided(&stored), "a decision without a pass: new entries decide nothing");
+        }
+        self.compactor.begin(&self.transcript, self.turn);
+        if !self.drive(limit) {
+            self.dropped(&met.state);
+            return false;
+        }
+        let history = self.history;
+        self.check(history, &stored, &met);
+        self.compare(&met.state);
+        self.learned(&met.state);
+        if self.outcome().compacted && !is_aside(history) {
+            self.before_pass = Some(met.state);
+        }
+        self.turn.overflow = false;
+        self.turn.reported_window = None;
+        self.history = History::Grown;
+        self.fresh = false;
+        self.undone = false;
+        if history == History::Foreign {
+            // The host says so, and goes on with a new session.
+            self.compactor = Compactor::new(self.policy);
+            self.forget();
+        }
+        true
+    }
+
+    /// Takes in what is new, and remembers the most that was said about it until a turn is checked.
+    fn sync(&mut self) -> History {
+        let now = self.compactor.sync(&self.transcript);
+        let rank = |history: History| match history {
+            History::New => 0,
+            History::Grown => 1,
+            History::Edited => 2,
+            _ => 3,
+        };
+        // A record is beside its session until it goes on from there.
+        let gone_on = is_aside(self.history) && !self.is_beside();
+        if gone_on || rank(now) > rank(self.history) {
+            self.history = now;
+        }
+        now
+    }
+
+    /// Answers effects until the view is ready: whether it came to that before more than `limit` were asked for.
+    fn drive(&mut self, limit: usize) -> bool {
         let mut effects = 0;
+        let mut summaries = 0;
         loop {
-            match self.compactor.poll(&self.transcript) {
-                Step::Done(_) => return effects,
-                Step::Effect(Effect::Summarize(request)) => {
-                    effects += 1;
+            let effect = match self.compactor.poll(&self.transcript) {
+                Step::Done(_) => return true,
+                Step::Effect(effect) => effect,
+            };
+            if effects >= limit {
+                return false;
+            }
+            effects += 1;
+            match effect {
+                Effect::Summarize(request) => {
+                    summaries += 1;
                     self.calls += 1;
                     assert!(
-                        effects <= self.calls_allowed(),
+                        summaries <= self.calls_allowed(),
                         "I9: more summarizer calls in a pass than the stages allow"
                     );
                     self.requests.push(request.clone());
@@ -212,7 +305,7 @@ impl<'p, T: Transcript> Session<'p, T> {
                     let reply = self.answers.summarize(&request, &guard, self.lies);
                     self.compactor.handle_summary(&self.transcript, reply);
                 }
-                Step::Effect(Effect::Archive { entry, digest }) => {
+                Effect::Archive { entry, digest } => {
                     assert_eq!(
                         foreshorten_core::digest::Digest::of_entry(&self.transcript, entry),
                         digest,
@@ -220,138 +313,50 @@ impl<'p, T: Transcript> Session<'p, T> {
                     );
                     self.compactor.handle_archived(!self.archive_fails && entry % 2 == 0);
                 }
-                Step::Effect(Effect::RunStage { .. }) => {
-                    self.hostile = self.hostile.map(|seed| seed + 1);
-                    let proposals =
-                        self.hostile.map(|seed| proposals(seed, &self.transcript, self.compactor.columns()));
-                    self.compactor.handle_proposals(&self.transcript, proposals.unwrap_or_default());
+                Effect::RunStage { .. } => {
+                    let columns = self.compactor.columns();
+                    self.hostile = self.hostile.map(|seed| seed.wrapping_add(1));
+                    let proposals = match self.hostile {
+                        Some(seed) => random_proposals(seed, columns),
+                        None => proposals(&mut Script::new(&self.plugin), columns),
+                    };
+                    self.compactor.handle_proposals(&self.transcript, proposals);
                 }
-                Step::Effect(_) => unreachable!("an effect this kit does not know"),
+                _ => unreachable!("an effect this kit does not know"),
             }
         }
     }
 
-    fn check(&mut self, history: History, before: &CompactionState, effects: usize) {
-        let compactor = &self.compactor;
-        let columns = compactor.columns();
-        let outcome = compactor.outcome();
-        let view = materialize(compactor.view(), &self.transcript);
-        let state = compactor.state();
-
-        // I5
-        if let Err(wrong) = check_legal(compactor.view().pieces(), &self.transcript, columns) {
-            panic!("I5 pairs: {wrong}");
-        }
-        // I3
-        let levels: Vec<Level> = (0..columns.len()).map(|entry| compactor.ledger().level(columns, entry)).collect();
-        if state.epoch() == self.epoch && !matches!(history, History::Foreign | History::Beginning) {
-            for (entry, (was, is)) in self.levels.iter().zip(&levels).enumerate() {
-                // A pin kept beside a note is shown again when a wider note keeps it; it was never reduced.
-                assert!(is >= was, "I3 monotonic: entry {entry} fell from {was:?} to {is:?}");
-            }
-        }
-        // I4
-        if history == History::Grown || history == History::New {
-            let kept = outcome.first_changed.unwrap_or(usize::MAX).min(self.view.len());
-            assert!(
-                view.len() >= kept && view[..kept] == self.view[..kept],
-                "I4 prefix: changed before piece {kept} of {} (compacted: {}, {history:?}): {:?} became {:?}",
-                self.view.len(),
-                outcome.compacted,
-                self.view.iter().zip(&view).find(|(a, b)| a != b),
-                view.get(self.view.len().wrapping_sub(1)),
-            );
-            if !outcome.compacted {
-                assert!(outcome.first_changed.is_none(), "I4 prefix: a change without a pass");
-                assert!(view.len() >= self.view.len(), "I4 prefix: the view shrank without a pass");
-            }
-        }
-        // I6: the newest user text and all instructions are there, verbatim.
-        let verbatim: HashMap<usize, ()> = compactor
-            .view()
-            .pieces()
-            .filter_map(|piece| if let Piece::Entry { entry } = piece { Some((entry, ())) } else { None })
-            .collect();
-        let newest = columns.newest_user() as usize;
-        for entry in 0..columns.len() {
-            let must = columns.kind(entry) == EntryKind::System || entry == newest;
-            // An image elided while the message was not yet the newest stays elided.
-            let elided = compactor.ledger().level(columns, entry) == Level::Elided;
-            assert!(!must || elided || verbatim.contains_key(&entry), "I6 pins: entry {entry} is not verbatim");
-        }
-        let last_resort = outcome.notice.as_ref().is_some_and(|notice| notice.last_resort);
-        if outcome.compacted && !last_resort && columns.groups() > 0 {
-            for entry in columns.members(columns.groups() - 1) {
-                let was = self.levels.get(entry).copied().unwrap_or_default();
-                assert!(levels[entry] == was, "I6 tail: entry {entry} of the newest group was reduced");
-            }
-        }
-        // I7, I16
-        if outcome.compacted {
-            self.passes += 1;
-            assert!(
-                outcome.tokens_after < outcome.tokens_before,
-                "I7 shrink or nothing: {} -> {}: {:?}",
-                outcome.tokens_before,
-                outcome.tokens_after,
-                outcome.notice
-            );
-            let notice = outcome.notice.as_ref().expect("I16: a pass has a notice");
-            assert_eq!((notice.tokens_before, notice.tokens_after), (outcome.tokens_before, outcome.tokens_after));
-            assert!(!notice.reasons.is_empty(), "I16: a notice without a reason: {notice:?}");
-            let budget = outcome.budget.expect("a pass has a budget");
-            if !notice.aggressive && !notice.manual && !self.policy_counts_entries() {
-                assert!(notice.tokens_before >= budget.trigger, "a pass below the trigger");
-            }
-        } else if effects == 0 {
-            assert_eq!(state.records(), before.records(), "a decision without a pass");
-        }
-        // I8
-        if let Some(budget) = outcome.budget {
-            if outcome.tokens_after > budget.usable {
-                assert!(outcome.cannot_fit.is_some(), "I8: does not fit and nobody says so");
-                self.check_floor(&levels);
-            } else {
-                assert!(outcome.cannot_fit.is_none(), "I8: fits, and is said not to");
-            }
-        }
-        self.turns += 1;
-        let thorough = outcome.compacted || self.turns.is_multiple_of(self.stride.max(1));
-        // I10
-        if thorough {
-            self.check_recall();
-        }
-        // I2, I11
-        if thorough {
-            let resumed = CompactionState::decode(&state.encode()).expect("I11: a state decodes");
-            assert_eq!(&resumed, state, "I11: decode(encode(state)) = state");
-            let mut again = Compactor::resume(self.policy, resumed);
-            let found = again.sync(&self.transcript);
-            if !matches!(history, History::Foreign | History::Beginning) {
-                assert!(
-                    matches!(found, History::Grown | History::New),
-                    "I11: the same record is {found:?} to its own state"
-                );
-                assert_eq!(materialize(again.view(), &self.transcript), view, "I2/I11: resumed, another view");
-                assert_eq!(
-                    again.ledger().view_raw(),
-                    compactor.ledger().view_raw(),
-                    "the running total differs from a recount"
-                );
-            }
-        }
-        // I9: the same content, and no usage: nothing to do.
-        if outcome.compacted {
-            let mut again = Compactor::resume(self.policy, state.clone());
-            again.sync(&self.transcript);
-            again.begin(&self.transcript, Turn { overflow: false, reported_window: None, manual: false, ..self.turn });
-            let idle = matches!(again.poll(&self.transcript), Step::Done(outcome) if !outcome.compacted);
-            assert!(idle || outcome.cannot_fit.is_some(), "I9: a second pass without new content");
-        }
-        self.levels = levels;
-        self.epoch = state.epoch();
-        self.view = view;
+    fn levels_now(&self) -> Vec<Level> {
+        let (columns, ledger) = (self.compactor.columns(), self.compactor.ledger());
+        (0..columns.len()).map(|entry| ledger.level(columns, entry)).collect()
     }
+}
+
+/// What a turn began with, once the record was taken in.
+#[derive(Debug)]
+struct Met {
+    state: CompactionState,
+    levels: Vec<Level>,
+}
+
+/// Whether a record is not, or not yet, the one its state belongs to: the state is left alone.
+const fn is_aside(history: History) -> bool {
+    matches!(history, History::Foreign | History::Beginning)
+}
+
+/// Two views are one; else says where they part, in a few words.
+///
+/// # Panics
+/// When they are two.
+pub(crate) fn assert_same(one: &[String], other: &[String], what: &str) {
+    if one == other {
+        return;
+    }
+    let at = one.iter().zip(other).take_while(|(a, b)| a == b).count();
+    let glimpse = |view: &[String]| view.get(at).map(|piece| foreshorten_core::text::head(piece, 160).to_owned());
+    let (a, b) = (glimpse(one), glimpse(other));
+    panic!("{what}: piece {at} of {} and {}: {a:?} and {b:?}", one.len(), other.len());
 }
 
 impl Session<'_, OwnedTranscript> {

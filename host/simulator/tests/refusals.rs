@@ -343,7 +343,7 @@ async fn a_wrong_key_is_refused_and_never_written_down() {
 #[tokio::test]
 async fn broken_json_and_unknown_models_and_paths_are_refused() {
     let simulator = start(|config| config.strictness.known_models = vec!["sim-2".to_owned()]);
-    let client = reqwest::Client::new();
+    let client = common::builder().build().unwrap();
     let send = |path: &str, body: &'static str| {
         client.post(simulator.base_url() + path).bearer_auth(Config::KEY).body(body).send()
     };

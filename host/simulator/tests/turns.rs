@@ -224,7 +224,7 @@ async fn several_agents_at_one_simulator_are_kept_apart() {
         config.agent.rounds = 2;
         config.keep_bodies = true;
     });
-    let client = reqwest::Client::new();
+    let client = common::builder().build().unwrap();
     let mut said = Vec::new();
     for session in ["a", "b", "a", "b"] {
         let body = Talk::new(Protocol::Chat).say("hello").body;

@@ -160,7 +160,7 @@ async fn an_output_cap_is_no_overflow() {
 }
 
 async fn listing(simulator: &Simulator, path: &str) -> (u16, Value) {
-    let client = reqwest::Client::builder().timeout(Duration::from_secs(1)).build().unwrap();
+    let client = common::builder().timeout(Duration::from_secs(1)).build().unwrap();
     let response = client.get(simulator.base_url() + path).bearer_auth(Config::KEY).send().await.unwrap();
     (response.status().as_u16(), response.json().await.unwrap())
 }
@@ -192,7 +192,7 @@ async fn the_listing_can_fail_at_first_and_hang() {
     assert_eq!(statuses, [500, 500, 200]);
     assert_eq!(simulator.stats().listings, 3);
     simulator.update(|config| config.models.hang = Some(Duration::from_secs(60)));
-    let client = reqwest::Client::builder().timeout(Duration::from_millis(200)).build().unwrap();
+    let client = common::builder().timeout(Duration::from_millis(200)).build().unwrap();
     let hung = client.get(simulator.base_url() + "/v1/models").bearer_auth(Config::KEY).send().await;
     assert!(hung.unwrap_err().is_timeout());
 }

@@ -164,9 +164,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         say!("this is {what} of the state, which is left alone");
     } else if let Some(path) = &args.state {
         let view = Stretches::of(&written.bytes, &written.message_starts, end_of_view(&written));
-        let state = compactor.state_mut();
-        state.set_label(FORMAT_LABEL, &body.format().to_string());
-        state.set_label(VIEW_LABEL, &view.label());
+        compactor.set_label(FORMAT_LABEL, &body.format().to_string());
+        compactor.set_label(VIEW_LABEL, &view.label());
         ready.push(stage(path, &compactor.state().encode())?);
     }
     // What can fail has failed before the first file is changed.

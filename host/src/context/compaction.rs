@@ -319,6 +319,9 @@ impl Live {
     }
 }
 
+/// Where the state before the last pass is kept.
+const BEFORE_KEY: &str = "context_before";
+
 /// The (endpoint, model) that windows are learned for.
 pub(crate) fn scope(provider: &dyn Provider, model: &str) -> String {
     format!("{} {model}", provider.endpoint())
@@ -395,11 +398,16 @@ impl ContextPolicy for Compaction {
             }
         }
         if let Some(named) = result.named_window {
-            live.compactor.state_mut().learn_window(&scope, named);
+            live.compactor.learn_window(&scope, named);
         }
         if let Some(background) = &self.background {
             let settings = request.settings;
             background.prepare(self, &mut live, record, provider, model, request.tools, settings, context, turn);
+        }
+        if result.compacted {
+            // What the state was before this pass: where undoing it leads to.
+            let before = scratch.meta.0.get(STATE_KEY).cloned().unwrap_or_default();
+            scratch.meta.0.insert(BEFORE_KEY.into(), before);
         }
         Self::close(live, scratch);
         Ok(result)
@@ -458,9 +466,15 @@ impl ContextPolicy for Compaction {
                 Ok(())
             }
             ManualAct::Undo => {
-                live.compactor.state_mut().reset_decisions();
-                scratch.meta.0.insert(STATE_KEY.into(), live.compactor.state().encode());
-                return Ok(());
+                let before = scratch.meta.0.remove(BEFORE_KEY);
+                let before = before.and_then(|bytes| CompactionState::decode(&bytes).ok()).unwrap_or_default();
+                live.compactor.undo_to(record, &before);
+                Ok(())
+            }
+            ManualAct::UndoAll => {
+                scratch.meta.0.remove(BEFORE_KEY);
+                live.compactor.undo_all(record);
+                Ok(())
             }
         };
         Self::close(live, scratch);

@@ -181,8 +181,11 @@ pub enum ManualAct {
     Pin(usize),
     /// Take that back.
     Unpin(usize),
-    /// Take back what was decided: a new epoch.
+    /// Take back what the last pass decided: a new epoch. What it replaced stands again. A second undo, with no pass in
+    /// between, takes back everything.
     Undo,
+    /// Take back everything that was decided: a new epoch.
+    UndoAll,
 }
 
 /// Decides what one model call is sent.

@@ -130,8 +130,7 @@ fn spot(format: Format, message: Json<'_>) -> Spot {
     if let Some(text) = content.inner() {
         return if is_blank(text) { Spot::None } else { Spot::String(content.span()) };
     }
-    let blocks: Vec<Json<'_>> = content.items().collect();
-    let Some(block) = blocks.into_iter().rev().find(|block| takes_mark(format, *block)) else { return Spot::None };
+    let Some(block) = content.items().filter(|block| takes_mark(format, *block)).last() else { return Spot::None };
     if block.get(name).is_some() {
         return Spot::Marked;
     }

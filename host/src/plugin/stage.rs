@@ -171,10 +171,10 @@ impl StagePlugin {
             match messages.recv() {
                 Ok(Message::Ask(ask)) => {
                     let turn = compactor.state().turn();
-                    let answer = compactor.with_stage(transcript, |stage| desk.answer(stage, turn, ask));
-                    if let Some(answer) = answer {
+                    match compactor.with_stage(transcript, |stage| desk.answer(stage, turn, ask)) {
                         // A call that does not wait for it any more ends by itself.
-                        let _ = answers.send(answer);
+                        Some(answer) => drop(answers.send(answer)),
+                        None => done = Some(Done::failed(Fault::Host("no stage is pending".into()))),
                     }
                 }
                 Ok(Message::Done(last)) => done = Some(*last),
@@ -208,9 +208,9 @@ impl StagePlugin {
             match message {
                 Message::Ask(ask) => {
                     let turn = compactor.state().turn();
-                    let answer = compactor.with_stage(transcript, |stage| desk.answer(stage, turn, ask));
-                    if let Some(answer) = answer {
-                        let _ = answers.send(answer);
+                    match compactor.with_stage(transcript, |stage| desk.answer(stage, turn, ask)) {
+                        Some(answer) => drop(answers.send(answer)),
+                        None => break,
                     }
                 }
                 Message::Done(last) => {
@@ -220,7 +220,7 @@ impl StagePlugin {
             }
         }
         drop(call);
-        let done = done.unwrap_or_else(|| Done::failed(Fault::Host("its thread ended".into())));
+        let done = done.unwrap_or_else(|| Done::failed(Fault::Host("its call was cut off".into())));
         self.finish(compactor, transcript, &desk, done)
     }
 
@@ -290,10 +290,10 @@ impl StagePlugin {
                 });
                 if let Some(memo) = done.memo {
                     // The turn comes first and in equal width: of two states that join, the later memo holds.
-                    compactor.keep_label(&self.memo_label(), &format!("{turn:020}{}", STANDARD.encode(memo)));
+                    compactor.set_label(&self.memo_label(), &format!("{turn:020}{}", STANDARD.encode(memo)));
                 }
                 if breaker.succeed() {
-                    compactor.keep_label(&label, &breaker.label());
+                    compactor.set_label(&label, &breaker.label());
                 }
                 let saved = compactor.commit_stage();
                 self.with_metrics(|metrics| {
@@ -305,7 +305,7 @@ impl StagePlugin {
             Err(fault) => fault,
         };
         breaker.fail(turn);
-        compactor.keep_label(&label, &breaker.label());
+        compactor.set_label(&label, &breaker.label());
         self.with_metrics(|metrics| metrics.fault(&fault));
         tracing::warn!(plugin = %self.name, kind = fault.kind(), %fault, "a plugin failed");
         self.give_up(compactor, transcript, &fault.to_string())

@@ -32,12 +32,21 @@ impl Runner {
         Ok(self.by_hand(agent, session, Occasion::DryRun).await?.0)
     }
 
-    /// Takes decisions back: a new epoch. The next view is built anew, and no pass is made before there is new content.
+    /// Takes back what the last pass decided: a new epoch. No proactive pass is made before there is new content. A second
+    /// undo, with no pass in between, takes back everything.
     ///
     /// # Errors
     /// When the policy cannot, or the session cannot be written.
     pub async fn undo(&self, agent: &Agent, session: &mut Session) -> Result<(), RunError> {
         self.act(agent, session, ManualAct::Undo).await
+    }
+
+    /// Takes back everything that was decided: a new epoch.
+    ///
+    /// # Errors
+    /// When the policy cannot, or the session cannot be written.
+    pub async fn undo_all(&self, agent: &Agent, session: &mut Session) -> Result<(), RunError> {
+        self.act(agent, session, ManualAct::UndoAll).await
     }
 
     /// Keeps an entry (its index in [`Session::record`]) verbatim wherever it stands.

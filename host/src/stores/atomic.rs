@@ -57,6 +57,22 @@ pub(crate) fn open_private(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
+/// What the users of a folder lock: the folder itself.
+#[cfg(unix)]
+pub(crate) fn folder_lock(folder: &Path) -> io::Result<File> {
+    File::open(folder).map_err(about(folder))
+}
+
+/// What the users of a folder lock. Folders cannot be opened here, so a file stands for it.
+#[cfg(not(unix))]
+pub(crate) fn folder_lock(folder: &Path) -> io::Result<File> {
+    let path = folder.join(LOCK);
+    open_private(&path).map_err(about(&path))
+}
+
+/// The file of [`folder_lock`], where there is one.
+pub(crate) const LOCK: &str = ".lock";
+
 /// Waits until the names in a folder are on the disk: a file is found again after a power cut only then.
 pub(crate) fn sync_folder(path: &Path) -> io::Result<()> {
     // Elsewhere folders cannot be opened; the file system keeps their order.

@@ -11,7 +11,7 @@ use async_trait::async_trait;
 use foreshorten_core::{digest::Digest, transcript::Transcript};
 use lru::LruCache;
 
-use super::atomic::{about, open_plain, open_private, private_folder, sync_folder};
+use super::atomic::{about, folder_lock, open_plain, private_folder, sync_folder};
 use super::{ResultStore, StoreError, Stored};
 
 /// A folder of content, one file per digest: `ab/abcdef…`.
@@ -60,8 +60,6 @@ const KNOWN: NonZeroUsize = NonZeroUsize::MIN.saturating_add(8_191);
 
 /// Beginning of the names of files that are being written.
 pub(super) const UNFINISHED: &str = ".put-";
-/// The file that writers and [`FileStore::gc`] lock.
-pub(super) const LOCK: &str = ".lock";
 
 impl FileStore {
     /// Opens the store at `root`, making the folder when it is not there.
@@ -183,13 +181,12 @@ impl FileStore {
     }
 
     fn lock_shared(&self) -> io::Result<Option<File>> {
-        let path = self.root.join(LOCK);
-        let lock = open_private(&path).map_err(about(&path))?;
+        let lock = folder_lock(&self.root)?;
         match lock.lock_shared() {
             Ok(()) => Ok(Some(lock)),
             // A file system without locks: `gc` fails there, so nothing is removed.
             Err(error) if error.kind() == io::ErrorKind::Unsupported => Ok(None),
-            Err(error) => Err(about(&path)(error)),
+            Err(error) => Err(about(&self.root)(error)),
         }
     }
 
@@ -249,9 +246,10 @@ impl ResultStore for FileStore {
     }
 }
 
-/// Runs what waits for a disk where it holds nobody up.
+/// Runs what waits for a disk where it holds nobody up; outside of a tokio runtime, here.
 pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, StoreError> {
-    let done = tokio::task::spawn_blocking(work).await;
+    let Ok(runtime) = tokio::runtime::Handle::try_current() else { return Ok(work()) };
+    let done = runtime.spawn_blocking(work).await;
     done.map_err(|error| StoreError::caused("the work on the store was given up", error))
 }
 
@@ -382,7 +380,6 @@ mod tests {
         store.put(&digest, b"secret").unwrap();
         let path = store.path(&digest);
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-        assert_eq!(fs::metadata(store.root().join(LOCK)).unwrap().permissions().mode() & 0o777, 0o600);
         assert_eq!(fs::metadata(path.parent().unwrap()).unwrap().permissions().mode() & 0o777, 0o700);
         let outside = folder.path().join("outside");
         fs::write(&outside, b"secret").unwrap();

@@ -47,7 +47,8 @@ const MOST: u64 = 1 << 30;
 
 impl ObjectStore {
     /// A store of objects whose keys begin with `prefix`, which may be empty. Time-outs and retries are those of
-    /// `store`; a recall waits for them.
+    /// `store`; a recall waits for them. A client of S3 that is built elsewhere needs a TLS provider chosen before
+    /// (`rustls::crypto::ring::default_provider().install_default()`), as [`built`](Self::built) does.
     #[must_use]
     pub fn new(store: Arc<dyn object_store::ObjectStore>, prefix: &str) -> Self {
         Self { store, prefix: Path::from(prefix) }

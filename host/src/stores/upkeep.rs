@@ -7,8 +7,8 @@ use std::time::{Duration, SystemTime};
 
 use foreshorten_core::digest::Digest;
 
-use super::atomic::{about, open_plain, open_private};
-use super::file::{FileStore, LOCK, UNFINISHED};
+use super::atomic::{LOCK, about, folder_lock, open_plain};
+use super::file::{FileStore, UNFINISHED};
 
 /// What [`FileStore::verify`] found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -98,16 +98,16 @@ impl FileStore {
     /// before stays removed.
     pub fn gc(&self, older_than: Duration) -> io::Result<Collected> {
         let mut done = Collected::default();
-        let path = self.root().join(LOCK);
-        let lock = open_private(&path).map_err(about(&path))?;
+        let path = self.root();
+        let lock = folder_lock(path)?;
         let now = SystemTime::now();
         let age = |facts: &Metadata| facts.modified().ok().and_then(|then| now.duration_since(then).ok());
         for (entry, folder) in children(self.root())? {
             let Some(prefix) = folder.then(|| fan_out(&entry)).flatten() else { continue };
             // One folder at a time, so that writers wait for a moment only.
-            lock.lock().map_err(about(&path))?;
+            lock.lock().map_err(about(path))?;
             let swept = sweep(&entry.path(), &prefix, older_than, &age, &mut done);
-            lock.unlock().map_err(about(&path))?;
+            lock.unlock().map_err(about(path))?;
             swept?;
         }
         Ok(done)

@@ -7,17 +7,20 @@ use std::sync::OnceLock;
 use foreshorten::core::{
     Compactor, PolicyConfig, Turn,
     config::PipelineStage,
-    plan::{DropOldImages, DropSuperseded, SummarizeHistory},
+    plan::{ClearToolResults, DropOldImages, DropSuperseded, SummarizeHistory},
     transcript::{Entry, OwnedTranscript, Part},
+    view::Piece,
 };
 use foreshorten::drive::{Helpers, Summaries, settle_with};
+use foreshorten::formats::{Conversation, read_session};
 use foreshorten::plugin::Stages;
+use foreshorten_testkit::Growing;
 
-use crate::support::{loader, repository};
+use crate::support::{alone, loader, repository};
 
 /// A cargo that can build for wasm32: the one there is where rustup has the target, else what the toolchain script gets.
 /// Without either: loudly nothing; in CI a failure.
-pub fn wasm_cargo() -> Option<Option<PathBuf>> {
+pub(crate) fn wasm_cargo() -> Option<Option<PathBuf>> {
     static FOUND: OnceLock<Option<Option<PathBuf>>> = OnceLock::new();
     FOUND
         .get_or_init(|| {
@@ -47,7 +50,7 @@ pub fn wasm_cargo() -> Option<Option<PathBuf>> {
 }
 
 /// Runs the program's `plugin build`; answers the component.
-pub fn build(folder: &Path) -> Option<PathBuf> {
+pub(crate) fn build(folder: &Path) -> Option<PathBuf> {
     let cargo = wasm_cargo()?;
     // All guests share one folder of their own: their library is built once.
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("guests");
@@ -63,7 +66,7 @@ pub fn build(folder: &Path) -> Option<PathBuf> {
     Some(out)
 }
 
-pub fn example(name: &str) -> Option<PathBuf> {
+pub(crate) fn example(name: &str) -> Option<PathBuf> {
     build(&repository().join("plugins/examples").join(name))
 }
 
@@ -112,6 +115,94 @@ fn a_stage_built_as_a_component_decides_as_the_same_stage_built_in_byte_for_byte
         assert!(metrics.refused.is_empty() && metrics.tokens_saved > 0, "{name}: {metrics:?}");
         println!("{name}: {} bytes, {metrics:?}", std::fs::metadata(&file).unwrap().len());
     }
+}
+
+/// The states after every call of a recorded session, as bytes: of a stage built in, and of the same as a component.
+fn over_a_session(conversation: &Conversation, stage: &dyn Fn() -> PipelineStage, plugins: &Stages) -> Vec<Vec<u8>> {
+    let stages = vec![stage(), PipelineStage::plan(ClearToolResults::default())];
+    let policy = PolicyConfig { stages, ..PolicyConfig::default() }.build().unwrap();
+    let mut compactor = Compactor::new(&policy);
+    let mut states = Vec::new();
+    for &len in &conversation.calls {
+        let record = Growing { whole: &conversation.transcript, len };
+        compactor.sync(&record);
+        compactor.begin(&record, Turn { window: Some(40_000), ..Turn::default() });
+        settle_with(&mut compactor, &record, Helpers { summarizer: &Summaries::None, store: None, plugins }).unwrap();
+        states.push(compactor.state().encode());
+    }
+    states
+}
+
+#[test]
+fn over_recorded_sessions_component_and_builtin_give_the_same_states_after_every_call() {
+    let (Some(images), Some(reads)) = (example("drop-images"), example("dedupe-reads")) else { return };
+    let mut plugins = Stages::default();
+    let images = plugins.push(loader().stage(&images).unwrap());
+    let reads = plugins.push(loader().stage(&reads).unwrap());
+    let mut sessions = 0;
+    for path in recorded() {
+        let Ok(conversations) = read_session(std::fs::read(&path).unwrap(), None) else { continue };
+        for conversation in conversations.iter().filter(|conversation| conversation.calls.len() <= 400) {
+            let native = over_a_session(conversation, &|| PipelineStage::plan(DropOldImages::default()), &plugins);
+            let foreign = over_a_session(conversation, &|| PipelineStage::External("drop-images".into()), &plugins);
+            assert!(native == foreign, "drop-images, {}", path.display());
+            let native = over_a_session(conversation, &|| PipelineStage::plan(DropSuperseded::default()), &plugins);
+            let foreign = over_a_session(conversation, &|| PipelineStage::External("dedupe-reads".into()), &plugins);
+            assert!(native == foreign, "dedupe-reads, {}", path.display());
+            sessions += 1;
+        }
+    }
+    println!("{sessions} sessions; drop-images {:?}; dedupe-reads {:?}", images.metrics(), reads.metrics());
+    assert!(sessions >= 3 && reads.metrics().accepted > 0);
+    assert_eq!((images.metrics().fault_count(), reads.metrics().fault_count()), (0, 0));
+}
+
+/// Sessions of this repository, and of the folder that tests may have beside it.
+fn recorded() -> Vec<PathBuf> {
+    let shared = std::env::var_os("FORESHORTEN_SHARED").map(PathBuf::from);
+    let folders = [Some(repository().join("testdata/sessions")), shared.map(|shared| shared.join("transcripts"))];
+    let mut files = Vec::new();
+    let mut rest: Vec<PathBuf> = folders.into_iter().flatten().filter(|folder| folder.is_dir()).collect();
+    while let Some(folder) = rest.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() { rest.push(path) } else { files.push(path) }
+        }
+    }
+    files.sort();
+    files
+}
+
+#[test]
+fn json_is_condensed_where_it_is_granted_and_the_view_says_whose_text_it_is() {
+    let Some(component) = example("json-skeleton") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::copy(&component, folder.path().join("json-skeleton.wasm")).unwrap();
+    let manifest = repository().join("plugins/examples/json-skeleton/plugin.toml");
+    assert!(loader().stage(&component).unwrap_err().to_string().contains("grants = [\"condensing\"]"));
+    std::fs::copy(manifest, folder.path().join("plugin.toml")).unwrap();
+    let (plugins, plugin) = alone(loader().stage(folder.path()).unwrap());
+    let stages = vec![PipelineStage::External(plugin.name().into())];
+    let policy = PolicyConfig { stages, may_condense: true, ..PolicyConfig::default() }.build().unwrap();
+    let mut record = OwnedTranscript::default();
+    record.push(Entry::user("look"));
+    for call in 0..30 {
+        let rows: Vec<String> =
+            (0..60).map(|row| format!("{{\"id\":{row},\"note\":\"row {row} of {call}\"}}")).collect();
+        record.push(Entry::tool_call(format!("c{call}"), "query", "{}"));
+        record.push(Entry::tool_result(format!("c{call}"), format!("[{}]", rows.join(","))));
+    }
+    let mut compactor = Compactor::new(&policy);
+    compactor.sync(&record);
+    compactor.begin(&record, Turn { window: Some(24_000), ..Turn::default() });
+    settle_with(&mut compactor, &record, Helpers { summarizer: &Summaries::None, store: None, plugins: &plugins })
+        .unwrap();
+    assert!(compactor.outcome().notice.as_ref().unwrap().decided.condensed > 5);
+    let shown = compactor.view().pieces().any(|piece| match piece {
+        Piece::Text { text, .. } => text.contains("json-skeleton") && text.contains("… 59 more"),
+        _ => false,
+    });
+    assert!(shown);
 }
 
 #[test]

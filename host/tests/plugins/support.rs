@@ -13,14 +13,14 @@ use foreshorten::drive::{Helpers, Summaries, settle_with};
 use foreshorten::plugin::{Limits, Loader, Required, Settings, StagePlugin, Stages, sha256, wasm::encode};
 
 /// One loader for all tests, with the operator's usual caps.
-pub fn loader() -> &'static Loader {
+pub(crate) fn loader() -> &'static Loader {
     static LOADER: OnceLock<Loader> = OnceLock::new();
     LOADER.get_or_init(|| Loader::new(Limits::caps()).unwrap())
 }
 
 /// A stage in text: `imports` are lines of imports, `body` is that of `plan`, which leaves the address of its verdict; 16
 /// is the address of a good one, 32 that of an error that says `no`.
-pub fn module(imports: &str, body: &str) -> Vec<u8> {
+pub(crate) fn module(imports: &str, body: &str) -> Vec<u8> {
     let text = format!(
         r#"(module
   {imports}
@@ -46,13 +46,13 @@ pub fn module(imports: &str, body: &str) -> Vec<u8> {
 }
 
 /// The stage as a plugin, not tried on a record.
-pub fn plugin(imports: &str, body: &str, settings: &Settings) -> StagePlugin {
+pub(crate) fn plugin(imports: &str, body: &str, settings: &Settings) -> StagePlugin {
     let component = encode(&module(imports, body)).unwrap();
     loader().stage_of(&component, "hostile", sha256(&component), settings).unwrap()
 }
 
 /// A talk of `calls` calls of about 500 tokens each.
-pub fn talk(calls: usize) -> OwnedTranscript {
+pub(crate) fn talk(calls: usize) -> OwnedTranscript {
     let mut record = OwnedTranscript::default();
     record.push(Entry::user("look at everything"));
     for call in 0..calls {
@@ -64,26 +64,26 @@ pub fn talk(calls: usize) -> OwnedTranscript {
 }
 
 /// A policy of one plugin, and clearing after it.
-pub fn policy(plugin: Option<&str>) -> Policy {
+pub(crate) fn policy(plugin: Option<&str>) -> Policy {
     let mut stages: Vec<PipelineStage> = plugin.map(|name| PipelineStage::External(name.into())).into_iter().collect();
     stages.push(PipelineStage::plan(ClearToolResults::default()));
     PolicyConfig { stages, ..PolicyConfig::default() }.build().unwrap()
 }
 
 /// What one turn came to.
-pub struct Played {
-    pub outcome: Outcome,
-    pub state: CompactionState,
+pub(crate) struct Played {
+    pub(crate) outcome: Outcome,
+    pub(crate) state: CompactionState,
 }
 
 impl Played {
-    pub fn said(&self, what: &str) -> bool {
+    pub(crate) fn said(&self, what: &str) -> bool {
         self.outcome.notice.iter().any(|notice| notice.detail.iter().any(|line| line.contains(what)))
     }
 }
 
 /// One turn in a window of 24,000 tokens, from `state` on.
-pub fn turn(
+pub(crate) fn turn(
     policy: &Policy,
     plugins: &Stages,
     record: &OwnedTranscript,
@@ -104,12 +104,12 @@ pub fn turn(
 }
 
 /// One plugin as the plugins of a pipeline.
-pub fn alone(plugin: StagePlugin) -> (Stages, Arc<StagePlugin>) {
+pub(crate) fn alone(plugin: StagePlugin) -> (Stages, Arc<StagePlugin>) {
     let mut stages = Stages::default();
     let plugin = stages.push(plugin);
     (stages, plugin)
 }
 
-pub fn repository() -> PathBuf {
+pub(crate) fn repository() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
 }

@@ -25,8 +25,14 @@ pub(crate) fn path(protocol: Protocol) -> &'static str {
     }
 }
 
+/// A client's builder, however the rest of the workspace has reqwest built.
+pub(crate) fn builder() -> reqwest::ClientBuilder {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    Client::builder()
+}
+
 pub(crate) async fn try_post(simulator: &Simulator, protocol: Protocol, body: &Value) -> reqwest::Result<Response> {
-    let client = Client::builder().timeout(Duration::from_secs(20)).build()?;
+    let client = builder().timeout(Duration::from_secs(20)).build()?;
     let request = client.post(simulator.base_url() + path(protocol)).json(body);
     let request = match protocol {
         Protocol::Messages => request.header("x-api-key", Config::KEY).header("anthropic-version", "2023-06-01"),

@@ -164,12 +164,10 @@ impl Protocol for AnthropicMessages {
         let marked_head = room > places.len();
         places.extend(wire.answered_message());
         let theirs = |name: &str| settings.extra.contains_key(name);
-        let system = self.system(wire, marked_head);
-        let tools = self.tools(request, marked_head && system.is_none() && !theirs("system"));
-        if marked_head && (system.is_some() || tools.is_some()) {
-            room -= 1;
-            sent.marks = true;
-        }
+        let system = self.system(wire, marked_head).filter(|_| !theirs("system"));
+        let tools = self.tools(request, marked_head && system.is_none()).filter(|_| !theirs("tools"));
+        sent.marks = marked_head && (system.is_some() || tools.is_some());
+        room -= usize::from(sent.marks);
 
         let mut frame = Frame::default();
         frame.text("model", request.model);

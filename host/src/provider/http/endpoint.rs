@@ -1,14 +1,23 @@
 //! The address of an endpoint.
 
+use std::fmt;
+
 use reqwest::Url;
 
 use super::options::SetupError;
 
 /// Where the paths of a protocol lie.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(super) struct Endpoint {
     url: Url,
     shown: String,
+}
+
+impl fmt::Debug for Endpoint {
+    /// Without the query, which may hold a key.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Endpoint({})", self.shown)
+    }
 }
 
 /// What a protocol does to an address that does not say its version.

@@ -1,5 +1,7 @@
 //! What a model or its server was seen to refuse, so that it is not sent twice.
 
+use foreshorten_core::text::floor_boundary;
+
 use crate::provider::ProviderError;
 
 /// What is done otherwise for one model. Learned from refusals, for as long as the adapter lives.
@@ -33,29 +35,30 @@ impl Quirks {
     pub(super) fn learn(&mut self, error: &ProviderError, sent: Sent) -> bool {
         let ProviderError::Invalid { status: Some(400 | 404 | 415 | 422), message } = error else { return false };
         let said = message.to_ascii_lowercase();
-        let refused = REFUSALS.iter().any(|word| said.contains(word));
+        let refuses = |name: &str| refuses(&said, name);
         let learn = |flag: &mut bool, sees: bool| {
             let news = sees && !*flag;
             *flag |= news;
             news
         };
-        let limit = |(name, other): (&str, &str)| {
-            let names_other = match said.find(other) {
-                // `max_tokens` is not part of `max_completion_tokens`, but servers quote both in one sentence.
-                Some(_) => said.contains(name),
-                None => false,
-            };
-            names_other || (refused && said.contains(name))
-        };
-        learn(&mut self.no_temperature, sent.temperature && refused && said.contains("temperature"))
+        // A server that wants the other name often says no more than that.
+        let limit = |(name, other): (&str, &str)| said.contains(name) && (said.contains(other) || refuses(name));
+        let marks = || refuses("cache_control") || refuses("prompt_cache");
+        learn(&mut self.no_temperature, sent.temperature && refuses("temperature"))
             || learn(&mut self.other_limit, sent.limit.is_some_and(limit))
-            || learn(&mut self.no_stream_options, sent.stream_options && said.contains("stream_options"))
-            || learn(
-                &mut self.no_marks,
-                sent.marks && (said.contains("cache_control") || said.contains("prompt_cache")),
-            )
-            || learn(&mut self.no_encrypted_reasoning, sent.encrypted_reasoning && said.contains("encrypted"))
+            || learn(&mut self.no_stream_options, sent.stream_options && refuses("stream_options"))
+            || learn(&mut self.no_marks, sent.marks && marks())
+            || learn(&mut self.no_encrypted_reasoning, sent.encrypted_reasoning && refuses("encrypted"))
     }
+}
+
+/// Whether a text says near a name that it is not taken. Only near it: many servers repeat the request they refuse.
+fn refuses(said: &str, name: &str) -> bool {
+    said.match_indices(name).any(|(at, _)| {
+        let from = floor_boundary(said, at.saturating_sub(100));
+        let to = floor_boundary(said, at + 160);
+        REFUSALS.iter().any(|word| said[from..to].contains(word))
+    })
 }
 
 /// Words by which servers say that they do not take a member of the request.
@@ -124,6 +127,7 @@ mod tests {
             "max_tokens: 33000 > 8192, which is the maximum allowed number of output tokens",
             "temperature must be between 0 and 2",
             "messages: roles must alternate",
+            r#"bad tool. You sent {"stream_options":{"include_usage":true},"temperature":0.5}"#,
         ] {
             let mut quirks = Quirks::default();
             assert!(!quirks.learn(&refusal(text), SENT), "{text}");

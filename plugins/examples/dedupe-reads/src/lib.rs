@@ -11,10 +11,11 @@ use foreshorten_plugin::{Kind, Pass, Stage, String, Vec, mark};
 /// The stage.
 pub struct DedupeReads;
 
-/// Results shorter than this many bytes stay: a marker would hardly be shorter.
+/// Results shorter than this many characters stay: a marker would hardly be shorter.
 const LEAST: u32 = 200;
-/// Bytes of arguments that are compared.
-const ARGUMENTS: u32 = 4_096;
+/// Levels from which nothing is left to clear, and from which nothing is seen.
+const CLEARED: u8 = 4;
+const COVERED: u8 = 5;
 
 impl Stage for DedupeReads {
     fn plan(pass: &mut impl Pass) -> Result<(), String> {
@@ -26,10 +27,10 @@ impl Stage for DedupeReads {
         let tools = pass.tool_ids(0, u32::MAX);
         let no = mark::RECALL | mark::ORPHAN;
         let results: Vec<usize> = (0..kinds.len())
-            .filter(|&at| Kind::from(kinds[at]) == Kind::ToolResult && marks[at] & no == 0 && levels[at] < 4)
+            .filter(|&at| Kind::from(kinds[at]) == Kind::ToolResult && marks[at] & no == 0 && levels[at] < COVERED)
             .collect();
         let calls: Vec<u32> = results.iter().map(|&at| pairs[at]).collect();
-        let arguments = pass.texts(&calls, ARGUMENTS);
+        let arguments = pass.texts(&calls, u32::MAX);
         // The newest success of each call; results stand in the order in which they came.
         let mut newest: BTreeMap<(u32, &str), usize> = BTreeMap::new();
         for (&at, arguments) in results.iter().zip(&arguments) {
@@ -43,7 +44,11 @@ impl Stage for DedupeReads {
                 break;
             }
             let superseded = newest.get(&(tools[at], arguments.as_str())).is_some_and(|&newer| newer > at);
-            if superseded && sizes[at] >= LEAST && marks[at] & mark::PROTECTED == 0 {
+            if superseded
+                && levels[at] < CLEARED
+                && marks[at] & mark::PROTECTED == 0
+                && is_long(pass, at, &marks, &sizes)
+            {
                 cleared += u32::from(pass.clear_superseded(&[at as u32]) == [0]);
             }
         }
@@ -52,6 +57,14 @@ impl Stage for DedupeReads {
         }
         Ok(())
     }
+}
+
+/// Whether a result has enough characters; those with images do, whatever their text.
+fn is_long(pass: &impl Pass, at: usize, marks: &[u16], sizes: &[u32]) -> bool {
+    if marks[at] & mark::MEDIA != 0 || sizes[at] >= LEAST * 4 {
+        return true;
+    }
+    sizes[at] >= LEAST && pass.texts(&[at as u32], u32::MAX)[0].chars().count() >= LEAST as usize
 }
 
 foreshorten_plugin::stage!(DedupeReads);

@@ -1,4 +1,4 @@
-//! Drops the images and files of all but the newest three entries that have any.
+//! Drops the images and files of all but the newest three entries that have any; of all, when the view was rejected.
 //!
 //! Configuration: `{"keep_last": 3}`.
 #![cfg_attr(target_arch = "wasm32", no_std)]
@@ -27,16 +27,16 @@ impl Stage for DropImages {
     }
 
     fn plan(pass: &mut impl Pass) -> Result<(), String> {
-        let keep = if pass.aggressive() { 1 } else { number(&pass.config(), "keep_last").unwrap_or(KEEP) };
+        let keep = if pass.aggressive() { 0 } else { number(&pass.config(), "keep_last").unwrap_or(KEEP) };
+        let tail = pass.tail_start();
         let marks = pass.marks(0, u32::MAX);
+        let groups = pass.groups(0, u32::MAX);
         let levels = pass.levels(0, u32::MAX);
-        let with_media = (0u32..).zip(marks.iter().zip(&levels));
-        let mut entries: Vec<u32> = with_media
-            .filter(|(_, (mark, level))| **mark & mark::MEDIA != 0 && **level == 0)
-            .map(|(entry, _)| entry)
-            .collect();
-        entries.truncate(entries.len().saturating_sub(keep));
-        entries.retain(|&entry| marks[entry as usize] & mark::PROTECTED == 0);
+        let with_media = (0..marks.len()).filter(|&at| marks[at] & mark::MEDIA != 0);
+        let in_tail = with_media.clone().filter(|&at| groups[at] >= tail).count();
+        let mut entries: Vec<u32> =
+            with_media.filter(|&at| groups[at] < tail && levels[at] == 0).map(|at| at as u32).collect();
+        entries.truncate(entries.len().saturating_sub(keep.saturating_sub(in_tail)));
         for entry in entries {
             if pass.reached_target() {
                 break;
