@@ -1,13 +1,18 @@
-//! The ten-line blocking loop around the core, and what it answers with.
+//! The blocking loop around the core, and what it answers with.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::sync::Arc;
 
 use foreshorten_core::{
-    Compactor, Effect, Finish, Policy, Step, SummaryFailure, SummaryReply, summary::extractive_summary,
+    Compactor, Effect, Finish, Policy, Step, SummaryFailure, SummaryReply, SummaryRequest, summary::extractive_summary,
     transcript::Transcript,
 };
 
+use crate::plugin::{LoadError, Loader, Required, Stages, SummaryPlugin};
 use crate::stores::FileStore;
 
-/// Who writes summaries.
+/// Who writes summaries, of those that come along.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 #[non_exhaustive]
 pub enum SummarizerKind {
@@ -18,32 +23,152 @@ pub enum SummarizerKind {
     Extractive,
 }
 
-/// Polls until the view is ready, answering effects in this thread.
+/// Who writes summaries, as people say it: `none`, `extractive`, or the file of a plugin.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SummarizerChoice {
+    /// One that comes along.
+    Kind(SummarizerKind),
+    /// A plugin.
+    File(PathBuf),
+}
+
+impl FromStr for SummarizerChoice {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "none" => Ok(Self::Kind(SummarizerKind::None)),
+            "extractive" => Ok(Self::Kind(SummarizerKind::Extractive)),
+            file if is_plugin(file) => Ok(Self::File(file.into())),
+            _ => Err("expected none, extractive, or the path of a .wasm file or plugin.toml".into()),
+        }
+    }
+}
+
+impl std::fmt::Display for SummarizerChoice {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Kind(SummarizerKind::None) => f.write_str("none"),
+            Self::Kind(SummarizerKind::Extractive) => f.write_str("extractive"),
+            Self::File(path) => write!(f, "{}", path.display()),
+        }
+    }
+}
+
+impl SummarizerChoice {
+    /// Loads the plugin, if it is one.
+    ///
+    /// # Errors
+    /// Why it is not loaded.
+    pub fn load(&self, loader: impl FnOnce() -> Result<Loader, LoadError>) -> Result<Summaries, LoadError> {
+        Ok(match self {
+            Self::Kind(SummarizerKind::None) => Summaries::None,
+            Self::Kind(SummarizerKind::Extractive) => Summaries::Extractive,
+            Self::File(path) => Summaries::Plugin(Arc::new(loader()?.summarizer(path)?)),
+        })
+    }
+}
+
+/// Whether a name in a pipeline means a file.
+#[must_use]
+pub fn is_plugin(name: &str) -> bool {
+    [".wasm", ".toml"].iter().any(|ending| name.ends_with(ending)) || name.contains(std::path::is_separator)
+}
+
+/// Who writes summaries, ready to.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub enum Summaries {
+    /// Nobody.
+    #[default]
+    None,
+    /// Lines taken from the record.
+    Extractive,
+    /// A plugin.
+    Plugin(Arc<SummaryPlugin>),
+}
+
+impl Summaries {
+    /// Whether anybody does.
+    #[must_use]
+    pub const fn any(&self) -> bool {
+        !matches!(self, Self::None)
+    }
+
+    fn write<P: std::borrow::Borrow<Policy>>(
+        &self,
+        compactor: &Compactor<P>,
+        transcript: &dyn Transcript,
+        request: &SummaryRequest,
+    ) -> Result<SummaryReply, SummaryFailure> {
+        let text = match self {
+            Self::None => return Err(SummaryFailure::Failed),
+            Self::Extractive => {
+                let guard = compactor.guard(transcript);
+                let most = (request.max_chars as usize).min(EXTRACT_CHARS);
+                extractive_summary(&guard, &request.entries, request.prior.as_deref(), most)
+            }
+            Self::Plugin(plugin) => {
+                plugin.write(request, transcript, compactor.columns(), compactor.ledger()).map_err(|fault| {
+                    tracing::warn!(plugin = plugin.name(), %fault, "a summarizer failed");
+                    SummaryFailure::Failed
+                })?
+            }
+        };
+        Ok(SummaryReply { text, finish: Finish::Complete })
+    }
+}
+
+/// Who answers what the core asks for.
+#[derive(Clone, Copy, Debug)]
+pub struct Helpers<'a> {
+    /// Summaries.
+    pub summarizer: &'a Summaries,
+    /// Where reduced results are kept.
+    pub store: Option<&'a FileStore>,
+    /// Stages of others.
+    pub plugins: &'a Stages,
+}
+
+/// Polls until the view is ready, answering effects in this thread. Stages of others are left out.
 pub fn settle<P: std::borrow::Borrow<Policy>>(
     compactor: &mut Compactor<P>,
     transcript: &dyn Transcript,
     summarizer: SummarizerKind,
     store: Option<&FileStore>,
 ) {
+    let summarizer = match summarizer {
+        SummarizerKind::None => Summaries::None,
+        SummarizerKind::Extractive => Summaries::Extractive,
+    };
+    // Without plugins there is none that is required.
+    let _ = settle_with(compactor, transcript, Helpers { summarizer: &summarizer, store, plugins: &Stages::default() });
+}
+
+/// Polls until the view is ready, answering effects in this thread.
+///
+/// # Errors
+/// A plugin failed that is required: the view must not be used.
+pub fn settle_with<P: std::borrow::Borrow<Policy>>(
+    compactor: &mut Compactor<P>,
+    transcript: &dyn Transcript,
+    helpers: Helpers<'_>,
+) -> Result<(), Required> {
     loop {
         match compactor.poll(transcript) {
-            Step::Done(_) => return,
+            Step::Done(_) => return Ok(()),
             Step::Effect(Effect::Summarize(request)) => {
-                let reply = match summarizer {
-                    SummarizerKind::None => Err(SummaryFailure::Failed),
-                    SummarizerKind::Extractive => {
-                        let guard = compactor.guard(transcript);
-                        let most = (request.max_chars as usize).min(EXTRACT_CHARS);
-                        let text = extractive_summary(&guard, &request.entries, request.prior.as_deref(), most);
-                        Ok(SummaryReply { text, finish: Finish::Complete })
-                    }
-                };
+                let reply = helpers.summarizer.write(compactor, transcript, &request);
                 compactor.handle_summary(transcript, reply);
             }
             Step::Effect(Effect::Archive { entry, digest }) => {
-                let stored = store.is_some_and(|store| store.put_entry(&digest, transcript, entry).is_ok());
+                let stored = helpers.store.is_some_and(|store| store.put_entry(&digest, transcript, entry).is_ok());
                 compactor.handle_archived(stored);
             }
+            Step::Effect(Effect::RunStage { name }) => match helpers.plugins.get(&name) {
+                Some(plugin) => plugin.run(compactor, transcript)?,
+                None => compactor.abandon_stage(&format!("{name}: there is no such plugin; left out")),
+            },
             Step::Effect(_) => compactor.handle_proposals(transcript, Vec::new()),
         }
     }

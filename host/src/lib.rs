@@ -18,6 +18,7 @@ pub mod drive;
 pub mod economics;
 pub mod formats;
 pub mod options;
+pub mod plugin;
 pub mod provider;
 pub mod record;
 pub mod replay;

@@ -13,6 +13,9 @@ use foreshorten_core::{
 };
 use serde::{Deserialize, Deserializer};
 
+use crate::drive::is_plugin;
+use crate::plugin::{Limits, LoadError, Loader, Stages};
+
 /// Declares the options once: as flags, as keys of a TOML table, and how one set overrides another.
 macro_rules! options {
     ($($(#[$meta:meta])* $name:ident : $kind:ty),* $(,)?) => {
@@ -25,6 +28,10 @@ macro_rules! options {
             #[arg(long = "tool-rule", value_name = "NAME=RULE", value_parser = tool_rule, help_heading = "Policy")]
             #[serde(deserialize_with = "tool_rules")]
             pub tool_rules: Vec<(String, ToolRule)>,
+            /// Plugins among the stages, by the path given: filled by [`PolicyOptions::load_plugins`].
+            #[arg(skip)]
+            #[serde(skip)]
+            loaded: Loaded,
         }
 
         impl PolicyOptions {
@@ -47,9 +54,12 @@ options! {
     /// Pipeline to start from: `default` (offload, clear, summarize) or `five-stage` (the earlier proposal's).
     #[arg(long, value_name = "NAME", help_heading = "Policy")]
     preset: String,
-    /// Stages in order, by name; see the list under `foreshorten stages`.
+    /// Stages in order, by name (see the list under `foreshorten stages`) or as files of plugins.
     #[arg(long, value_name = "A,B,C", value_delimiter = ',', help_heading = "Policy")]
     stages: Vec<String>,
+    /// One stage more, before those of --stages or the preset: a name, or the file of a plugin. May be given again.
+    #[arg(long, value_name = "STAGE", help_heading = "Policy")]
+    stage: Vec<String>,
     /// Trigger: a fraction of the usable window (0.85) or tokens (150000). Default 0.85, five-stage 0.80.
     #[arg(long, alias = "trigger-ratio", value_name = "LEVEL", value_parser = watermark, help_heading = "Policy")]
     #[serde(deserialize_with = "level", alias = "trigger_ratio", alias = "compact_at_ratio")]
@@ -170,6 +180,15 @@ pub enum OptionError {
     File(std::path::PathBuf, std::io::Error),
     /// A file that is not a table of options.
     Toml(std::path::PathBuf, String),
+    /// A plugin that is not loaded.
+    Plugin(String, LoadError),
+}
+
+/// Plugins of a pipeline, and the paths under which they were asked for.
+#[derive(Clone, Debug, Default)]
+struct Loaded {
+    paths: Vec<(String, String)>,
+    stages: Stages,
 }
 
 impl std::fmt::Display for OptionError {
@@ -181,6 +200,7 @@ impl std::fmt::Display for OptionError {
             }
             Self::File(path, error) => write!(f, "{}: {error}", path.display()),
             Self::Toml(path, message) => write!(f, "{}: {message}", path.display()),
+            Self::Plugin(path, error) => write!(f, "{path}: {error}"),
         }
     }
 }
@@ -194,7 +214,42 @@ impl PolicyOptions {
     /// What cannot be read, and where.
     pub fn read(path: &Path) -> Result<Self, OptionError> {
         let text = std::fs::read_to_string(path).map_err(|error| OptionError::File(path.into(), error))?;
-        toml::from_str(&text).map_err(|error| OptionError::Toml(path.into(), error.to_string()))
+        let mut options: Self =
+            toml::from_str(&text).map_err(|error| OptionError::Toml(path.into(), error.to_string()))?;
+        // A file names its plugins from where it lies, not from where the program was started.
+        let folder = path.parent().unwrap_or(Path::new(""));
+        for name in [&mut options.stages, &mut options.stage].into_iter().flatten().flatten() {
+            if is_plugin(name) {
+                *name = folder.join(&*name).to_string_lossy().into_owned();
+            }
+        }
+        Ok(options)
+    }
+
+    /// Loads the plugins among the stages. Needed before [`build`](Self::build) when there are any.
+    ///
+    /// # Errors
+    /// The first that is not loaded, and why.
+    pub fn load_plugins(&mut self) -> Result<(), OptionError> {
+        let paths: Vec<String> = self.names()?.into_iter().filter(|name| is_plugin(name)).collect();
+        let mut loader = None;
+        for path in paths {
+            let failed = |error| OptionError::Plugin(path.clone(), error);
+            let loader = match &mut loader {
+                Some(loader) => loader,
+                none => none.insert(Loader::new(Limits::caps()).map_err(failed)?),
+            };
+            let plugin = loader.stage(Path::new(&path)).map_err(failed)?;
+            let name = self.loaded.stages.push(plugin).name().to_owned();
+            self.loaded.paths.push((path, name));
+        }
+        Ok(())
+    }
+
+    /// The plugins that were loaded.
+    #[must_use]
+    pub const fn plugins(&self) -> &Stages {
+        &self.loaded.stages
     }
 
     /// Builds the policy.
@@ -239,6 +294,7 @@ impl PolicyOptions {
             weigher,
             style: MarkerStyle { recall_tool },
             tools: self.tool_rules.clone(),
+            may_condense: self.loaded.stages.may_condense(),
             min_gain_percent: self.min_gain_percent.unwrap_or(defaults.min_gain_percent),
             archive,
             ..defaults
@@ -248,20 +304,41 @@ impl PolicyOptions {
     }
 
     fn pipeline(&self) -> Result<Vec<PipelineStage>, OptionError> {
-        if let Some(names) = &self.stages {
-            return names.iter().map(|name| self.stage(name.trim())).collect();
-        }
-        let names: &[&str] = match self.preset.as_deref() {
+        // The same file may stand in a pipeline twice.
+        let mut loaded = self.loaded.paths.iter();
+        let stage = |name: String| {
+            if !is_plugin(&name) {
+                return self.stage_named(&name);
+            }
+            match loaded.find(|(path, _)| *path == name) {
+                Some((_, plugin)) => Ok(PipelineStage::External(plugin.clone())),
+                None => Err(OptionError::Name("stages", name, "plugins that were loaded".into())),
+            }
+        };
+        self.names()?.into_iter().map(stage).collect()
+    }
+
+    /// Names and files of the pipeline, in order.
+    fn names(&self) -> Result<Vec<String>, OptionError> {
+        let first = self.stage.iter().flatten();
+        let rest = match &self.stages {
+            Some(names) => names.clone(),
+            None => self.preset()?.iter().map(|&name| name.to_owned()).collect(),
+        };
+        Ok(first.cloned().chain(rest).map(|name| name.trim().to_owned()).collect())
+    }
+
+    fn preset(&self) -> Result<&'static [&'static str], OptionError> {
+        Ok(match self.preset.as_deref() {
             None | Some("default") => &["offload_tool_results", "clear_tool_results", "summarize_history"],
             Some("five-stage") => {
                 &["tool_result_budget", "middle_snip", "tool_result_retention", "auto_summary", "reactive_summary"]
             }
             Some(other) => return Err(OptionError::Name("preset", other.into(), "default, five-stage".into())),
-        };
-        names.iter().map(|name| self.stage(name)).collect()
+        })
     }
 
-    fn stage(&self, name: &str) -> Result<PipelineStage, OptionError> {
+    fn stage_named(&self, name: &str) -> Result<PipelineStage, OptionError> {
         let summary = plan::SummarizeHistory::default();
         let percent = match self.min_savings_ratio {
             None => summary.min_savings_percent,

@@ -11,9 +11,10 @@ use foreshorten_core::{
 };
 
 use crate::{
-    drive::{SummarizerKind, settle},
+    drive::{Helpers, Summaries, settle_with},
     economics::{BASELINE_NAMES, Baselines, EntryFact, FactKind, PriceRow, Request, Segment, Simulator, break_even},
     formats::Conversation,
+    plugin::Stages,
     report::{BaselineRow, Decided, LevelColumn, LevelRun, PassRow, ReplayReport, TurnRow},
 };
 
@@ -27,7 +28,9 @@ pub struct Setting<'a> {
     /// Context window in tokens.
     pub window: u64,
     /// Who writes summaries.
-    pub summarizer: SummarizerKind,
+    pub summarizer: &'a Summaries,
+    /// Stages of others that the policy names.
+    pub plugins: &'a Stages,
     /// Prices.
     pub price: &'a PriceRow,
 }
@@ -93,11 +96,14 @@ pub fn replay(conversation: &Conversation, setting: Setting<'_>, progress: &mut 
                 scope: "replay",
                 schema_tokens,
                 window: Some(setting.window),
-                can_summarize: setting.summarizer != SummarizerKind::None,
+                can_summarize: setting.summarizer.any(),
                 ..Turn::default()
             },
         );
-        settle(&mut compactor, &record, setting.summarizer, None);
+        let helpers = Helpers { summarizer: setting.summarizer, store: None, plugins: setting.plugins };
+        if let Err(failed) = settle_with(&mut compactor, &record, helpers) {
+            report.notes.push(format!("turn {}: {failed}; the call would not have been made", turn + 1));
+        }
         let outcome = compactor.outcome();
         let view = compactor.view();
         let columns = compactor.columns();

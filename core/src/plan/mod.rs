@@ -184,8 +184,10 @@ pub enum Refusal {
     Pending,
     /// The view would not get smaller.
     NotSmaller,
-    /// The policy grants no condensing.
+    /// The policy does not grant it: condensing, or a summary where no summary stage follows.
     NotGranted,
+    /// What may be used of it is used up: pins of stages weigh no more than a tenth of what is usable.
+    NoBudget,
 }
 
 impl fmt::Display for Refusal {
@@ -201,7 +203,8 @@ impl fmt::Display for Refusal {
             Self::Exempt => "exempt",
             Self::Pending => "waiting for a result",
             Self::NotSmaller => "would not make the view smaller",
-            Self::NotGranted => "condensing is not granted",
+            Self::NotGranted => "not granted",
+            Self::NoBudget => "more than the budget allows",
         })
     }
 }
@@ -252,6 +255,22 @@ pub trait Desk {
     fn explain(&mut self, line: String);
     /// Raw tokens that `tokens` calibrated ones buy.
     fn raw_for(&self, tokens: u64) -> u64;
+    /// Pins an entry for good.
+    ///
+    /// # Errors
+    /// It is reduced already, or pins weigh too much.
+    fn pin(&mut self, entry: usize) -> Result<(), Refusal> {
+        let _ = entry;
+        Err(Refusal::NotGranted)
+    }
+    /// Has the next summary stage cover the groups before `end`, be the target reached or not.
+    ///
+    /// # Errors
+    /// There is no such stage, or nothing for it to cover.
+    fn request_summary(&mut self, end: usize) -> Result<(), Refusal> {
+        let _ = end;
+        Err(Refusal::NotGranted)
+    }
 }
 
 /// A strategy: it proposes, the ledger disposes.
@@ -432,6 +451,23 @@ impl<'a> StageContext<'a> {
     /// Adds one human-readable line to the notice.
     pub fn explain(&mut self, line: impl Into<String>) {
         self.desk.explain(line.into());
+    }
+
+    /// Pins an entry for good: it stays verbatim wherever it stands. Pins of stages and of the user together may weigh
+    /// a tenth of what is usable when a stage pins, so that no stage can fill the view with what cannot shrink.
+    ///
+    /// # Errors
+    /// It is reduced already, or the budget is used up.
+    pub fn pin(&mut self, entry: usize) -> Result<(), Refusal> {
+        self.desk.pin(entry)
+    }
+
+    /// Has the next summary stage cover the groups before `end`, be the target reached or not.
+    ///
+    /// # Errors
+    /// No summary stage follows, none can be made, or there is nothing before `end` for it to cover.
+    pub fn request_summary(&mut self, end: usize) -> Result<(), Refusal> {
+        self.desk.request_summary(end)
     }
 
     /// Raw tokens that `tokens` calibrated ones buy.

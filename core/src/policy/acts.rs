@@ -6,7 +6,7 @@ use super::{Compactor, first_difference, guard};
 use crate::{
     config::Policy,
     plan::{Level, Refusal},
-    state::{CompactionState, Place},
+    state::CompactionState,
     transcript::Transcript,
 };
 
@@ -22,11 +22,7 @@ impl<P: Borrow<Policy>> Compactor<P> {
         if self.ledger.level(&self.columns, entry) > Level::Verbatim {
             return Err(Refusal::NotRising);
         }
-        let place = Place::of(&self.columns, entry);
-        let pins = &mut self.ledger.state.pins;
-        if let Err(at) = pins.binary_search(&place) {
-            pins.insert(at, place);
-        }
+        self.ledger.pin(&self.columns, entry);
         Ok(())
     }
 
@@ -92,8 +88,11 @@ impl<P: Borrow<Policy>> Compactor<P> {
         self.own_state().learn_window(scope, tokens)
     }
 
-    /// Sets a fact the host keeps with the state.
+    /// Sets a fact the host keeps with the state, in the middle of a pass as well.
     pub fn set_label(&mut self, key: &str, value: &str) {
+        if let Some(pass) = &mut self.pass {
+            pass.set_label(key, value);
+        }
         self.own_state().set_label(key, value);
     }
 

@@ -15,6 +15,10 @@ pub(super) struct PassDesk<'a> {
     pub(super) guard: Guard<'a>,
     pub(super) schema_tokens: u64,
     pub(super) tally: &'a mut Tally,
+    /// Calibrated tokens that all pins together may weigh when a stage pins.
+    pub(super) pin_tokens: u64,
+    /// A summary stage follows, and somebody can write one.
+    pub(super) summary_follows: bool,
 }
 
 /// What a pass did so far.
@@ -25,6 +29,8 @@ pub(super) struct Tally {
     pub(super) lines: Vec<String>,
     /// Lines a stage may still add; a chatty plugin must not fill memory.
     pub(super) lines_left: u32,
+    /// A stage asked for a summary of the groups before this one.
+    pub(super) summary_to: Option<usize>,
 }
 
 impl Desk for PassDesk<'_> {
@@ -104,6 +110,54 @@ impl Desk for PassDesk<'_> {
 
     fn raw_for(&self, tokens: u64) -> u64 {
         self.ledger.state().calibration().raw_for(tokens)
+    }
+
+    fn pin(&mut self, entry: usize) -> Result<(), Refusal> {
+        let result = self.judge_pin(entry);
+        match result {
+            Ok(()) => self.ledger.pin(self.guard.columns, entry),
+            Err(_) => self.tally.refused = self.tally.refused.saturating_add(1),
+        }
+        result
+    }
+
+    fn request_summary(&mut self, end: usize) -> Result<(), Refusal> {
+        let first = self.next_open_group(super::ladder::body_start(self.guard.columns));
+        let result = if !self.summary_follows {
+            Err(Refusal::NotGranted)
+        } else if end > self.guard.columns.groups() {
+            Err(Refusal::OutOfRange)
+        } else if end > self.guard.tail_start {
+            Err(Refusal::Tail)
+        } else if first >= end {
+            Err(Refusal::Covered)
+        } else {
+            Ok(())
+        };
+        match result {
+            Ok(()) => self.tally.summary_to = self.tally.summary_to.max(Some(end)),
+            Err(_) => self.tally.refused = self.tally.refused.saturating_add(1),
+        }
+        result
+    }
+}
+
+impl PassDesk<'_> {
+    fn judge_pin(&self, entry: usize) -> Result<(), Refusal> {
+        let columns = self.guard.columns;
+        if entry >= columns.len() {
+            return Err(Refusal::OutOfRange);
+        }
+        if self.ledger.is_pinned(columns, entry) {
+            return Ok(());
+        }
+        if self.ledger.level(columns, entry) > Level::Verbatim {
+            return Err(Refusal::NotRising);
+        }
+        let pins = self.ledger.state().pins().iter().map(|pin| u64::from(columns.weight(pin.index as usize)));
+        let raw = pins.sum::<u64>() + u64::from(columns.weight(entry));
+        let tokens = self.ledger.state().calibration().ratio().scale(raw);
+        if tokens > self.pin_tokens { Err(Refusal::NoBudget) } else { Ok(()) }
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod acts;
 mod desk;
+mod foreign;
 mod ladder;
 mod pass;
 mod summarizing;
@@ -64,7 +65,9 @@ pub enum Effect {
         /// The key.
         digest: Digest,
     },
-    /// Run the stage of this name and hand its proposals in with [`Compactor::handle_proposals`].
+    /// Run the stage of this name and hand its proposals in with [`Compactor::handle_proposals`]; or let it look and
+    /// propose with [`Compactor::with_stage`], and close with [`Compactor::commit_stage`] or
+    /// [`Compactor::abandon_stage`].
     RunStage {
         /// The stage.
         name: String,

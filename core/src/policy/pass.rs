@@ -1,10 +1,11 @@
 //! One run of the pipeline, as a state machine that can be dropped between any two effects.
 
-use alloc::{format, string::String, vec, vec::Vec};
+use alloc::{boxed::Box, format, string::String, vec, vec::Vec};
 
 use super::{
     Effect, Outcome, RETRY_BELOW_PERCENT, Turn,
     desk::{PassDesk, Tally},
+    foreign::Draft,
     guard,
     summarizing::{Summarizing, SummaryFailure, SummaryReply},
 };
@@ -24,12 +25,12 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct Pass {
     mode: Mode,
-    budget: TokenBudget,
+    pub(super) budget: TokenBudget,
     /// What the ladder of last resorts makes the view fit.
     limit: u64,
-    trial: Ledger,
-    tail_start: usize,
-    schema_tokens: u64,
+    pub(super) trial: Ledger,
+    pub(super) tail_start: usize,
+    pub(super) schema_tokens: u64,
     summarizer_window: u64,
     can_summarize: bool,
     tokens_before: u64,
@@ -38,9 +39,11 @@ pub(super) struct Pass {
     /// A stage asked for the pass although the view is below the trigger.
     wanted: bool,
     manual: bool,
-    stage: usize,
-    phase: Phase,
-    tally: Tally,
+    pub(super) stage: usize,
+    /// A summary stage follows the one that runs, and somebody can write one.
+    pub(super) summary_follows: bool,
+    pub(super) phase: Phase,
+    pub(super) tally: Tally,
     reasons: Vec<String>,
     notice: CompactionNotice,
     archive: Vec<(usize, Digest)>,
@@ -48,10 +51,10 @@ pub(super) struct Pass {
 }
 
 #[derive(Debug)]
-enum Phase {
+pub(super) enum Phase {
     Stages,
     Summarizing(Summarizing),
-    External,
+    External { draft: Option<Box<Draft>> },
     Ladder,
     Archiving { waiting: bool },
     Done,
@@ -154,6 +157,7 @@ impl Pass {
             wanted,
             manual: turn.manual,
             stage: 0,
+            summary_follows: false,
             phase: Phase::Stages,
             tally: Tally { lines_left: MAX_LINES, ..Tally::default() },
             reasons: Vec::new(),
@@ -222,15 +226,33 @@ impl Pass {
         self.trial.state.breaker = breaker;
     }
 
-    fn guard<'a>(&self, policy: &'a Policy, transcript: &'a dyn Transcript, columns: &'a Columns) -> Guard<'a> {
+    pub(super) fn guard<'a>(
+        &self,
+        policy: &'a Policy,
+        transcript: &'a dyn Transcript,
+        columns: &'a Columns,
+    ) -> Guard<'a> {
         Guard { tail_start: self.tail_start, ..guard(policy, transcript, columns) }
     }
 
     fn desk<'a>(&'a mut self, guard: Guard<'a>) -> PassDesk<'a> {
-        PassDesk { ledger: &mut self.trial, guard, schema_tokens: self.schema_tokens, tally: &mut self.tally }
+        let (pin_tokens, summary_follows) = (self.pin_tokens(), self.summary_follows);
+        PassDesk {
+            ledger: &mut self.trial,
+            guard,
+            schema_tokens: self.schema_tokens,
+            tally: &mut self.tally,
+            pin_tokens,
+            summary_follows,
+        }
     }
 
-    fn tokens(&self) -> u64 {
+    /// Tokens that pins may weigh when a stage pins.
+    pub(super) const fn pin_tokens(&self) -> u64 {
+        self.budget.usable / 10
+    }
+
+    pub(super) fn tokens(&self) -> u64 {
         self.trial.state().calibration().tokens(self.trial.view_raw() + self.schema_tokens)
     }
 
@@ -251,17 +273,23 @@ impl Pass {
                     };
                     // Stages that limit entries have a say of their own; all others stop at the target.
                     let counts = matches!(stage, PipelineStage::Plan(stage) if stage.wants_pass(usize::MAX));
-                    if self.tokens() <= self.budget.target && !counts {
+                    let asked = matches!(stage, PipelineStage::Summarize(_)) && self.tally.summary_to.is_some();
+                    if self.tokens() <= self.budget.target && !counts && !asked {
                         self.stage += 1;
                         continue;
                     }
+                    let rest = policy.config().stages.get(self.stage + 1..).unwrap_or_default();
+                    self.summary_follows =
+                        self.can_summarize && rest.iter().any(|next| matches!(next, PipelineStage::Summarize(_)));
                     match stage {
                         PipelineStage::Plan(stage) => {
                             self.run(policy, transcript, columns, stage.name(), |context| stage.plan(context));
                             self.stage += 1;
                         }
                         PipelineStage::Summarize(stage) => {
-                            let task = self.can_summarize.then(|| Summarizing::new(*stage, self.summarizer_window));
+                            let until = self.tally.summary_to.take();
+                            let window = self.summarizer_window;
+                            let task = self.can_summarize.then(|| Summarizing::new(*stage, window, until));
                             match task {
                                 Some(task) => self.phase = Phase::Summarizing(task),
                                 None => self.stage += 1,
@@ -269,7 +297,7 @@ impl Pass {
                         }
                         PipelineStage::External(name) => {
                             let name = name.clone();
-                            self.phase = Phase::External;
+                            self.phase = Phase::External { draft: None };
                             return Some(Effect::RunStage { name });
                         }
                     }
@@ -285,7 +313,7 @@ impl Pass {
                     self.stage += 1;
                 }
                 // The host polls again without having answered: take it as no proposals.
-                Phase::External => {
+                Phase::External { .. } => {
                     self.phase = Phase::Stages;
                     self.stage += 1;
                 }
@@ -333,7 +361,7 @@ impl Pass {
     }
 
     /// Notes what a step freed.
-    fn ran(&mut self, name: &str, tokens_before: u64) {
+    pub(super) fn ran(&mut self, name: &str, tokens_before: u64) {
         let mut line = String::from(name);
         line.push_str(": ");
         push_number(&mut line, tokens_before.saturating_sub(self.tokens()));
@@ -412,7 +440,7 @@ impl Pass {
         columns: &Columns,
         proposals: Vec<Proposal>,
     ) {
-        if !matches!(self.phase, Phase::External) {
+        if !matches!(self.phase, Phase::External { .. }) {
             return;
         }
         let name = policy.config().stages.get(self.stage).map_or_else(String::new, |stage| stage.name().into());

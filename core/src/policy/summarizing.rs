@@ -108,6 +108,8 @@ pub(super) struct Summarizing {
     cap: Option<u64>,
     /// Groups the summary asked for would cover: from the body's start to here.
     asked: Option<usize>,
+    /// A stage asked for the groups before this one to be covered, whatever the target.
+    until: Option<usize>,
     over: bool,
 }
 
@@ -117,8 +119,8 @@ const EXPECTED: u64 = 600;
 const LEAST_PIECE: u64 = 64;
 
 impl Summarizing {
-    pub(super) const fn new(stage: SummarizeHistory, window: u64) -> Self {
-        Self { stage, window, calls: 0, cap: None, asked: None, over: false }
+    pub(super) const fn new(stage: SummarizeHistory, window: u64, until: Option<usize>) -> Self {
+        Self { stage, window, calls: 0, cap: None, asked: None, until, over: false }
     }
 
     pub(super) const fn name(&self) -> &'static str {
@@ -142,9 +144,11 @@ impl Summarizing {
         let calibration = state.calibration();
         let view = ledger.view_raw() + schema_tokens;
         let tokens = calibration.tokens(view);
+        let first = ledger.next_open_group(guard.columns, body_start(guard.columns));
+        let until = self.until.map_or(0, |until| until.min(guard.tail_start));
         let stop = self.over
             || self.calls >= self.stage.max_calls
-            || tokens <= budget.target
+            || (tokens <= budget.target && first >= until)
             || (self.stage.aggressive_only && mode != Mode::Aggressive)
             || !(state.breaker().allows(state.turn(), self.stage.max_failures) || mode == Mode::Aggressive);
         if stop {
@@ -178,8 +182,8 @@ impl Summarizing {
             }
         }
         let mut to = None;
-        let mut group = ledger.next_open_group(columns, body);
-        while group < guard.tail_start && covered < needed {
+        let mut group = first;
+        while group < guard.tail_start && (covered < needed || group < until) {
             let weight = if is_pinned(ledger, guard, group) { 0 } else { ledger.group_weight(guard, group) };
             // One group is taken whatever its size (its text is cut to fit); a pinned one is none.
             if to.is_some() && !entries.is_empty() && piece + weight > cap {

@@ -233,6 +233,14 @@ impl Ledger {
             || self.state.pins.iter().any(|pin| pin.index as usize == entry)
     }
 
+    /// Pins an entry.
+    pub(crate) fn pin(&mut self, columns: &Columns, entry: usize) {
+        let place = super::Place::of(columns, entry);
+        if let Err(at) = self.state.pins.binary_search(&place) {
+            self.state.pins.insert(at, place);
+        }
+    }
+
     /// Cost of the note at `at` in raw tokens.
     #[must_use]
     pub fn note_cost(&self, at: usize) -> u64 {

@@ -13,14 +13,14 @@ use foreshorten::{
         transcript::RECALL_TOOL,
         view::Piece,
     },
-    drive::{SummarizerKind, settle},
+    drive::{Helpers, SummarizerChoice, settle_with},
     formats::{Body, Format, FormatError, ToolsEdit, Written, parse_body, recall_tool_schema},
     options::PolicyOptions,
     stores::{FileStore, Staged, stage},
 };
 use serde_json::{Value, json};
 
-use super::{failure::Failure, files, prefix::Stretches};
+use super::{failure::Failure, files, load_summarizer, prefix::Stretches};
 
 /// Filter a request body: messages in, smaller messages out, decisions kept in a file.
 ///
@@ -37,9 +37,9 @@ pub(crate) struct Args {
     /// Context window of the model in tokens.
     #[arg(long, value_name = "N")]
     window: u64,
-    /// Who writes summaries.
-    #[arg(long, value_enum, default_value_t = SummarizerKind::None)]
-    summarizer: SummarizerKind,
+    /// Who writes summaries: none, extractive, or the file of a plugin.
+    #[arg(long, value_name = "WHO", default_value = "none")]
+    summarizer: SummarizerChoice,
     /// File that keeps the decisions of this session.
     #[arg(long, value_name = "FILE")]
     state: Option<PathBuf>,
@@ -77,10 +77,12 @@ const FORMAT_LABEL: &str = "format";
 const VIEW_LABEL: &str = "view";
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
-    let options = match &args.config {
+    let mut options = match &args.config {
         Some(path) => args.policy.clone().or(PolicyOptions::read(path)?),
         None => args.policy.clone(),
     };
+    options.load_plugins()?;
+    let summarizer = load_summarizer(&args.summarizer)?;
     // A policy that cannot be meant is said before stdin is read.
     options.build(Some(args.window), "", true, false)?;
     let (state, mut state_reset) = files::state(args.state.as_deref())?;
@@ -137,11 +139,12 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
             overflow: args.overflow,
             reported_window: args.reported_window,
             cache_cold: args.cache_cold,
-            can_summarize: args.summarizer != SummarizerKind::None,
+            can_summarize: summarizer.any(),
             ..Turn::default()
         },
     );
-    settle(&mut compactor, transcript, args.summarizer, store.as_ref());
+    let helpers = Helpers { summarizer: &summarizer, store: store.as_ref(), plugins: options.plugins() };
+    settle_with(&mut compactor, transcript, helpers).map_err(|failed| Failure::Input(failed.to_string()))?;
 
     let pieces: Vec<Piece<'_>> = compactor.view().pieces().collect();
     let written = body.write(&pieces, edit);

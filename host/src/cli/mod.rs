@@ -13,6 +13,11 @@ mod estimate;
 mod explain;
 mod failure;
 mod files;
+#[cfg(feature = "wasm")]
+mod plugin;
+#[cfg(not(feature = "wasm"))]
+#[path = "plugin_disabled.rs"]
+mod plugin;
 mod prefix;
 mod recall;
 mod replay;
@@ -23,6 +28,8 @@ use std::process::ExitCode;
 use clap::{CommandFactory as _, Parser, Subcommand};
 
 use failure::Failure;
+use foreshorten::drive::{Summaries, SummarizerChoice};
+use foreshorten::plugin::{Limits, Loader};
 
 /// View-only context management for LLM agents.
 ///
@@ -46,6 +53,7 @@ enum Command {
     Estimate(estimate::Args),
     ExplainError(explain::Args),
     State(state::Args),
+    Plugin(plugin::Args),
     /// List the stages a pipeline can be made of.
     Stages,
     /// Print a shell completion script.
@@ -70,6 +78,7 @@ pub(crate) fn run() -> ExitCode {
         Command::Estimate(args) => estimate::run(&args),
         Command::ExplainError(args) => explain::run(&args),
         Command::State(args) => state::run(&args),
+        Command::Plugin(args) => plugin::run(&args),
         Command::Stages => {
             let lines: Vec<String> =
                 foreshorten::options::STAGES.iter().map(|(name, what)| format!("{name:<24}{what}\n")).collect();
@@ -86,6 +95,12 @@ pub(crate) fn run() -> ExitCode {
         Ok(code) => code,
         Err(failure) => failure.report(),
     }
+}
+
+/// The summarizer that was chosen.
+fn load_summarizer(choice: &SummarizerChoice) -> Result<Summaries, Failure> {
+    let loaded = choice.load(|| Loader::new(Limits::caps()));
+    loaded.map_err(|error| Failure::Usage(format!("--summarizer {choice}: {error}")))
 }
 
 /// The manual page of the program or of one of its commands.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use foreshorten::{
-    drive::SummarizerKind,
+    drive::SummarizerChoice,
     economics::PriceTable,
     formats::{Conversation, Format, read_session},
     options::PolicyOptions,
@@ -16,7 +16,7 @@ use foreshorten::{
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use rayon::prelude::*;
 
-use super::{failure::Failure, files};
+use super::{failure::Failure, files, load_summarizer};
 
 /// Play recorded sessions: what would this policy have done, turn by turn, in tokens, cache and money?
 ///
@@ -36,9 +36,9 @@ pub(crate) struct Args {
     /// Context window in tokens.
     #[arg(long, value_name = "N")]
     window: u64,
-    /// Who writes summaries.
-    #[arg(long, value_enum, default_value_t = SummarizerKind::Extractive)]
-    summarizer: SummarizerKind,
+    /// Who writes summaries: none, extractive, or the file of a plugin.
+    #[arg(long, value_name = "WHO", default_value = "extractive")]
+    summarizer: SummarizerChoice,
     /// Price row; see the file named by --prices, or testdata/prices.toml. Default: the table's own.
     #[arg(long, value_name = "ID")]
     price: Option<String>,
@@ -62,10 +62,12 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
-    let options = match &args.config {
+    let mut options = match &args.config {
         Some(path) => args.policy.clone().or(PolicyOptions::read(path)?),
         None => args.policy.clone(),
     };
+    options.load_plugins()?;
+    let summarizer = load_summarizer(&args.summarizer)?;
     options.build(Some(args.window), "", true, false)?;
     let prices = match &args.prices {
         Some(path) => PriceTable::load(path),
@@ -90,7 +92,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
                 policy: &policy,
                 description: &description,
                 window: args.window,
-                summarizer: args.summarizer,
+                summarizer: &summarizer,
+                plugins: options.plugins(),
                 price: row,
             };
             let mut report = replay(conversation, setting, &mut |turn| {

@@ -182,7 +182,10 @@ impl Job {
         let mut effects =
             compaction.effects(&self.record, &self.provider, &self.model, &self.tools, settings, context, &mut usage);
         effects.window = self.policy.config().context_window.or(self.window);
-        effects.settle(&mut compactor).await;
+        if effects.settle(&mut compactor).await.is_err() {
+            // A required plugin failed: nothing was prepared, and the turn will find out for itself.
+            return Done { state: compactor.state().clone(), notice: None, usage };
+        }
         let notice = compactor.outcome().compacted.then(|| compactor.outcome().notice.clone()).flatten();
         Done { state: compactor.state().clone(), notice, usage }
     }

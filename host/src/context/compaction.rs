@@ -14,6 +14,7 @@ use super::{
     CompactionRequest, ContextPolicy, ContextResult, ManualAct, Occasion, PolicyError, PolicyUsage, STATE_KEY, Scratch,
 };
 use crate::formats::Format;
+use crate::plugin::Required;
 use crate::provider::{Provider, Settings};
 use crate::record::Record;
 use crate::session::Meta;
@@ -150,6 +151,17 @@ impl Compaction {
         self.with(|recipe| recipe.stages = stages)
     }
 
+    /// One stage more, before the first summary: a plugin ([`StageSpec::External`]), or any other. For another order
+    /// give [`stages`](Self::stages).
+    #[must_use]
+    pub fn stage(self, stage: StageSpec) -> Self {
+        self.with(|recipe| {
+            let is_summary = |stage: &StageSpec| matches!(stage, StageSpec::Summarize(_));
+            let at = recipe.stages.iter().position(is_summary).unwrap_or(recipe.stages.len());
+            recipe.stages.insert(at, stage);
+        })
+    }
+
     /// Flat estimate of an image part in tokens. Default 1,600.
     #[must_use]
     pub fn image_tokens(self, tokens: u32) -> Self {
@@ -277,6 +289,7 @@ impl Compaction {
             summarizer: self.summarizer.as_deref(),
             extractive: self.recipe.extractive_fallback,
             max_failures: self.recipe.max_failures(),
+            stages: &self.recipe.stages,
             store: self.store.as_deref(),
             archive: self.archive.as_deref(),
             context,
@@ -360,7 +373,7 @@ impl ContextPolicy for Compaction {
             copy.sync(record);
             copy.begin(record, Turn { can_summarize: true, ..turn });
             effects.nobody_asked();
-            effects.settle(&mut copy).await;
+            effects.settle(&mut copy).await.map_err(required)?;
             return Ok(effects.result(&copy, None));
         }
         let mut live = self.open(Arc::clone(&policy), record, scratch);
@@ -373,7 +386,11 @@ impl ContextPolicy for Compaction {
             None => None,
         };
         live.compactor.begin(record, turn);
-        effects.settle(&mut live.compactor).await;
+        if let Err(failed) = effects.settle(&mut live.compactor).await {
+            // The breaker remembers, and the next turn begins anew.
+            Self::close(live, scratch);
+            return Err(required(failed));
+        }
         let mut result = effects.result(&live.compactor, adopted);
         if result.compacted
             && let Some(archive) = &self.archive
@@ -470,6 +487,11 @@ impl ContextPolicy for Compaction {
         Self::close(live, scratch);
         done
     }
+}
+
+/// A turn that a required plugin does not let go on.
+fn required(failed: Required) -> PolicyError {
+    PolicyError::Other(failed.to_string())
 }
 
 /// The view as the compactor has it now.

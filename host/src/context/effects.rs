@@ -8,7 +8,9 @@ use foreshorten_core::{
 };
 
 use super::compaction::view_of;
+use super::recipe::StageSpec;
 use super::{ContextResult, PolicyUsage};
+use crate::plugin::Required;
 use crate::provider::{Provider, Settings};
 use crate::record::Record;
 use crate::stores::{ArchiveContext, CompactionArchive, ResultStore, Stored};
@@ -30,6 +32,7 @@ pub(super) struct Effects<'a> {
     pub(super) summarizer: Option<&'a dyn Summarizer>,
     pub(super) extractive: bool,
     pub(super) max_failures: u32,
+    pub(super) stages: &'a [StageSpec],
     pub(super) store: Option<&'a dyn ResultStore>,
     pub(super) archive: Option<&'a dyn CompactionArchive>,
     pub(super) context: ArchiveContext<'a>,
@@ -48,10 +51,13 @@ impl Effects<'_> {
     }
 
     /// Polls until the view is ready.
-    pub(super) async fn settle(&mut self, compactor: &mut Compactor<Arc<Policy>>) {
+    ///
+    /// # Errors
+    /// A plugin failed that is required.
+    pub(super) async fn settle(&mut self, compactor: &mut Compactor<Arc<Policy>>) -> Result<(), Required> {
         loop {
             let effect = match compactor.poll(self.record) {
-                Step::Done(_) => return,
+                Step::Done(_) => return Ok(()),
                 Step::Effect(effect) => effect,
             };
             match effect {
@@ -59,6 +65,16 @@ impl Effects<'_> {
                 Effect::Archive { entry, digest } => {
                     let stored = self.keep(entry, digest).await;
                     compactor.handle_archived(stored);
+                }
+                Effect::RunStage { name } => {
+                    let plugin = self.stages.iter().find_map(|stage| match stage {
+                        StageSpec::External(plugin) if plugin.name() == name => Some(plugin),
+                        _ => None,
+                    });
+                    match plugin {
+                        Some(plugin) => plugin.run_async(compactor, self.record).await?,
+                        None => compactor.abandon_stage(&format!("{name}: there is no such plugin; left out")),
+                    }
                 }
                 _ => compactor.handle_proposals(self.record, Vec::new()),
             }

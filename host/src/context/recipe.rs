@@ -12,6 +12,7 @@ use foreshorten_core::{
     plan::{ClearToolResults, OffloadToolResults, Stage, StageContext, SummarizeHistory, ToolRule},
 };
 
+use crate::plugin::StagePlugin;
 use crate::provider::Provider;
 
 /// A stage that several policies share.
@@ -40,6 +41,8 @@ pub enum StageSpec {
     Plan(SharedStage),
     /// The summary.
     Summarize(SummarizeHistory),
+    /// A plugin. Two of one name in a pipeline are one.
+    External(Arc<StagePlugin>),
 }
 
 impl StageSpec {
@@ -62,6 +65,7 @@ impl StageSpec {
     fn build(&self, max_failures: Option<u32>) -> PipelineStage {
         match self {
             Self::Plan(stage) => PipelineStage::plan(stage.clone()),
+            Self::External(plugin) => PipelineStage::External(plugin.name().into()),
             Self::Summarize(stage) => PipelineStage::Summarize(SummarizeHistory {
                 max_failures: max_failures.unwrap_or(stage.max_failures),
                 ..*stage
@@ -75,6 +79,7 @@ impl fmt::Debug for StageSpec {
         match self {
             Self::Plan(stage) => f.debug_tuple("Plan").field(&stage.name()).finish(),
             Self::Summarize(stage) => stage.fmt(f),
+            Self::External(plugin) => plugin.fmt(f),
         }
     }
 }
@@ -165,6 +170,10 @@ impl Recipe {
             style: MarkerStyle { recall_tool: self.recall_tool },
             summary_wrapper: self.summary_wrapper.clone(),
             tools: self.tools.clone(),
+            may_condense: self
+                .stages
+                .iter()
+                .any(|stage| matches!(stage, StageSpec::External(one) if one.may_condense())),
             min_gain_percent: self.min_gain_percent,
             archive: self.archive,
             ..PolicyConfig::default()
@@ -176,7 +185,7 @@ impl Recipe {
     pub(super) fn max_failures(&self) -> u32 {
         let own = |stage: &StageSpec| match stage {
             StageSpec::Summarize(stage) => Some(stage.max_failures),
-            StageSpec::Plan(_) => None,
+            StageSpec::Plan(_) | StageSpec::External(_) => None,
         };
         self.stages.iter().find_map(own).unwrap_or(u32::MAX)
     }

@@ -1,0 +1,285 @@
+//! The pass's end of the line: answers what plugins ask.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use foreshorten_core::{
+    plan::{Refusal, StageContext},
+    state::Ledger,
+    text::floor_boundary,
+    transcript::{Columns, EntryKind, NONE, PartRef, Transcript, text_of},
+};
+
+use super::line::{Answer, Ask, Column, Room};
+
+/// The record as a plugin may look at it.
+pub(super) trait Sight {
+    fn record(&self) -> &dyn Transcript;
+    fn columns(&self) -> &Columns;
+    fn level(&self, entry: usize) -> u8;
+    fn view_weight(&self, entry: usize) -> u64;
+    fn is_protected(&self, entry: usize) -> bool;
+}
+
+impl Sight for StageContext<'_> {
+    fn record(&self) -> &dyn Transcript {
+        self.transcript()
+    }
+    fn columns(&self) -> &Columns {
+        StageContext::columns(self)
+    }
+    fn level(&self, entry: usize) -> u8 {
+        StageContext::level(self, entry) as u8
+    }
+    fn view_weight(&self, entry: usize) -> u64 {
+        StageContext::view_weight(self, entry)
+    }
+    fn is_protected(&self, entry: usize) -> bool {
+        StageContext::is_protected(self, entry)
+    }
+}
+
+/// The record between decisions, for summarizers.
+pub(super) struct Settled<'a> {
+    pub(super) record: &'a dyn Transcript,
+    pub(super) columns: &'a Columns,
+    pub(super) ledger: &'a Ledger,
+}
+
+impl Sight for Settled<'_> {
+    fn record(&self) -> &dyn Transcript {
+        self.record
+    }
+    fn columns(&self) -> &Columns {
+        self.columns
+    }
+    fn level(&self, entry: usize) -> u8 {
+        self.ledger.level(self.columns, entry) as u8
+    }
+    fn view_weight(&self, entry: usize) -> u64 {
+        self.ledger.view_weight(self.columns, entry)
+    }
+    fn is_protected(&self, entry: usize) -> bool {
+        self.ledger.is_pinned(self.columns, entry)
+    }
+}
+
+/// Answers the questions of one call.
+#[derive(Debug, Default)]
+pub(super) struct Desk {
+    /// Names of the tools, and which each call or result is of.
+    tools: Option<(Vec<String>, Vec<u32>)>,
+    /// Decisions accepted so far.
+    pub(super) accepted: u64,
+    /// Decisions refused so far, by reason.
+    pub(super) refused: Vec<(Refusal, u64)>,
+}
+
+impl Desk {
+    /// Answers a stage.
+    pub(super) fn answer(&mut self, stage: &mut StageContext<'_>, turn: u64, ask: Ask) -> Answer {
+        match ask {
+            Ask::Room => {
+                let budget = stage.budget();
+                Answer::Room(Room {
+                    len: narrow(stage.columns().len() as u64),
+                    window: budget.window,
+                    usable: budget.usable,
+                    target: budget.target,
+                    view_tokens: stage.view_tokens(),
+                    aggressive: stage.aggressive(),
+                    tail_start: narrow(stage.tail_start() as u64),
+                    turn,
+                })
+            }
+            Ask::Decide(proposals) => {
+                let codes = proposals.into_iter().map(|proposal| {
+                    let verdict = stage.propose(proposal).map(drop);
+                    self.count(verdict)
+                });
+                Answer::Codes(codes.collect())
+            }
+            Ask::RequestSummary(end) => {
+                let verdict = stage.request_summary(end as usize);
+                Answer::Codes(vec![self.count(verdict)])
+            }
+            Ask::Pin(entry) => {
+                let verdict = stage.pin(entry as usize);
+                Answer::Codes(vec![self.count(verdict)])
+            }
+            other => self.look(stage, other),
+        }
+    }
+
+    fn count(&mut self, verdict: Result<(), Refusal>) -> u8 {
+        match verdict {
+            Ok(()) => self.accepted += 1,
+            Err(why) => match self.refused.iter_mut().find(|(known, _)| *known == why) {
+                Some((_, count)) => *count += 1,
+                None => self.refused.push((why, 1)),
+            },
+        }
+        code_of(verdict)
+    }
+
+    /// Answers what only looks.
+    pub(super) fn look(&mut self, sight: &dyn Sight, ask: Ask) -> Answer {
+        let record = sight.record();
+        let len = sight.columns().len();
+        let known = |entry: u32| (entry as usize) < len;
+        match ask {
+            Ask::Column(column, range) => Answer::Words(self.column(sight, column, range)),
+            Ask::Tools => Answer::Texts(self.tools(sight).0.clone()),
+            Ask::CallId(entry) if known(entry) => Answer::Text(record.entry(entry as usize).call_id.to_owned()),
+            Ask::PartCount(entry) if known(entry) => Answer::Word(record.entry(entry as usize).parts),
+            Ask::PartKind(entry, part) if known(entry) && part < record.entry(entry as usize).parts => {
+                Answer::Word(match record.part(entry as usize, part as usize) {
+                    PartRef::Text(_) => 0,
+                    PartRef::Image(_) => 1,
+                    PartRef::File(_) => 2,
+                    PartRef::Opaque(_) => 3,
+                })
+            }
+            Ask::Text(entry, part, offset, max) if known(entry) && part < record.entry(entry as usize).parts => {
+                let text = match record.part(entry as usize, part as usize) {
+                    PartRef::Text(text) => cut(text, offset, max),
+                    _ => "",
+                };
+                Answer::Text(text.to_owned())
+            }
+            Ask::Texts(entries, max, mut left) => {
+                let mut texts = Vec::new();
+                for entry in entries {
+                    let whole = if known(entry) { text_of(record, entry as usize) } else { "".into() };
+                    let text = cut(&whole, 0, max);
+                    let Some(rest) = left.checked_sub(text.len() as u64) else { break };
+                    left = rest;
+                    texts.push(text.to_owned());
+                }
+                Answer::Texts(texts)
+            }
+            Ask::CallId(_) | Ask::Text(..) => Answer::Text(String::new()),
+            Ask::PartCount(_) => Answer::Word(0),
+            Ask::PartKind(..) => Answer::Word(u32::from(u8::MAX)),
+            Ask::Room => Answer::Room(Room { len: narrow(len as u64), ..Room::default() }),
+            // Only stages decide.
+            Ask::Decide(proposals) => Answer::Codes(vec![REFUSED; proposals.len()]),
+            Ask::RequestSummary(_) | Ask::Pin(_) => Answer::Codes(vec![REFUSED]),
+        }
+    }
+
+    fn column(&mut self, sight: &dyn Sight, column: Column, range: Range<u32>) -> Vec<u32> {
+        let columns = sight.columns();
+        let record = sight.record();
+        let end = (range.end as usize).min(columns.len());
+        let entries = (range.start as usize).min(end)..end;
+        match column {
+            Column::Kinds => entries.map(|entry| columns.kind(entry) as u32).collect(),
+            Column::Marks => entries.map(|entry| marks(sight, entry)).collect(),
+            Column::Levels => entries.map(|entry| sight.level(entry).into()).collect(),
+            Column::Groups => entries.map(|entry| narrow(columns.group(entry) as u64)).collect(),
+            Column::Pairs => entries.map(|entry| columns.pair(entry)).collect(),
+            Column::Weights => entries.map(|entry| columns.weight(entry)).collect(),
+            Column::ViewWeights => entries.map(|entry| narrow(sight.view_weight(entry))).collect(),
+            Column::Sizes => entries.map(|entry| text_bytes(record, entry)).collect(),
+            Column::ToolIds => self.tools(sight).1[entries].to_vec(),
+        }
+    }
+
+    fn tools(&mut self, sight: &dyn Sight) -> &(Vec<String>, Vec<u32>) {
+        self.tools.get_or_insert_with(|| {
+            let (columns, record) = (sight.columns(), sight.record());
+            let mut places: HashMap<String, u32> = HashMap::new();
+            let mut names = Vec::new();
+            let mut ids = vec![NONE; columns.len()];
+            for entry in 0..columns.len() {
+                ids[entry] = match columns.kind(entry) {
+                    EntryKind::ToolCall => {
+                        let name = record.entry(entry).name;
+                        match places.get(name) {
+                            Some(&place) => place,
+                            None => {
+                                let place = narrow(names.len() as u64);
+                                places.insert(name.to_owned(), place);
+                                names.push(name.to_owned());
+                                place
+                            }
+                        }
+                    }
+                    // A result stands after its call.
+                    EntryKind::ToolResult => ids.get(columns.pair(entry) as usize).copied().unwrap_or(NONE),
+                    _ => NONE,
+                };
+            }
+            (names, ids)
+        })
+    }
+}
+
+fn marks(sight: &dyn Sight, entry: usize) -> u32 {
+    let columns = sight.columns();
+    [
+        columns.is_error(entry),
+        columns.has_media(entry),
+        sight.is_protected(entry),
+        columns.is_sealed(entry),
+        columns.is_recall(entry),
+        columns.is_orphan(entry),
+        columns.kind(entry) == EntryKind::ToolCall && columns.pair(entry) == NONE && columns.is_pending(entry),
+    ]
+    .iter()
+    .enumerate()
+    .map(|(bit, &set)| u32::from(set) << bit)
+    .sum()
+}
+
+fn text_bytes(record: &dyn Transcript, entry: usize) -> u32 {
+    let parts = record.entry(entry).parts as usize;
+    let bytes = (0..parts).map(|part| match record.part(entry, part) {
+        PartRef::Text(text) => text.len() as u64,
+        _ => 0,
+    });
+    narrow(bytes.sum())
+}
+
+/// At most `max` bytes from `offset`, at character boundaries.
+pub(super) fn cut(text: &str, offset: u32, max: u32) -> &str {
+    let start = floor_boundary(text, offset as usize);
+    let rest = &text[start..];
+    &rest[..floor_boundary(rest, max as usize)]
+}
+
+fn narrow(number: u64) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}
+
+/// What a call without a record is answered.
+pub(super) fn nothing(ask: Ask) -> Answer {
+    let record = foreshorten_core::transcript::OwnedTranscript::default();
+    let sight = Settled { record: &record, columns: &Columns::new(), ledger: &Ledger::default() };
+    Desk::default().look(&sight, ask)
+}
+
+/// The code of a refusal that has none of its own.
+const REFUSED: u8 = 255;
+
+/// The code of a verdict, as `plugins/wit` numbers them. Codes are never given another meaning.
+#[must_use]
+pub const fn code_of(verdict: Result<(), Refusal>) -> u8 {
+    match verdict {
+        Ok(()) => 0,
+        Err(Refusal::OutOfRange) => 1,
+        Err(Refusal::WrongKind) => 2,
+        Err(Refusal::Tail) => 3,
+        Err(Refusal::Pinned) => 4,
+        Err(Refusal::Covered) => 5,
+        Err(Refusal::NotRising) => 6,
+        Err(Refusal::Sealed) => 7,
+        Err(Refusal::Exempt) => 8,
+        Err(Refusal::Pending) => 9,
+        Err(Refusal::NotSmaller) => 10,
+        Err(Refusal::NotGranted) => 11,
+        Err(Refusal::NoBudget) => 12,
+        Err(_) => REFUSED,
+    }
+}

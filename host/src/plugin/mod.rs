@@ -1,0 +1,45 @@
+//! Stages and summarizers of others, loaded at run time.
+//!
+//! A plugin is a file: a WebAssembly component of the worlds in `plugins/wit/` (feature `wasm`). A stage proposes, the
+//! ledger of the core disposes, so the worst a plugin can do is waste its budget:
+//!
+//! - It sees the record in the middle of a pass through [`line::Ask`], never a byte of anything else.
+//! - Its decisions are one transaction. When it fails in any way they are dropped, the pipeline goes on, and the notice
+//!   says so ([`OnFailure`] for who wants otherwise).
+//! - Every call is bounded ([`Limits`]): fuel, wall clock, memory, calls of the host, text read, decisions.
+//! - After three failures in a row it is left alone for a while ([`breaker`]), across restarts too.
+//!
+//! [`Loader`] makes a [`StagePlugin`] or a [`SummaryPlugin`] out of a file; [`StagePlugin::run`] answers
+//! [`Effect::RunStage`](foreshorten_core::Effect::RunStage).
+
+pub mod breaker;
+mod desk;
+mod fault;
+mod guest;
+mod limits;
+pub mod line;
+mod manifest;
+mod metrics;
+mod stage;
+mod summary;
+
+// Whole files, not sprinkled conditions: without the feature there is a loader that says what is missing.
+#[cfg(feature = "wasm")]
+pub mod conformance;
+#[cfg(feature = "wasm")]
+pub mod scaffold;
+#[cfg(not(feature = "wasm"))]
+#[path = "wasm_disabled.rs"]
+pub mod wasm;
+#[cfg(feature = "wasm")]
+pub mod wasm;
+
+pub use desk::code_of;
+pub use fault::{Fault, LoadError};
+pub use guest::{Call, Done, Guest, Job, ModelAsk, Spent, SummaryJob};
+pub use limits::Limits;
+pub use manifest::{Manifest, Settings, sha256};
+pub use metrics::Metrics;
+pub use stage::{OnFailure, Required, StagePlugin, Stages};
+pub use summary::{Step, SummaryPlugin};
+pub use wasm::Loader;

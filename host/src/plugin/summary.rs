@@ -1,0 +1,252 @@
+//! A summarizer that is a plugin: it asks a model, or writes; it never calls one itself.
+
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use foreshorten_core::{
+    CompactionState, Finish, SummaryRequest,
+    estimate::Weigher,
+    marker::{MarkerStyle, SUMMARY_WRAPPER},
+    state::{Guard, Ledger},
+    transcript::{Columns, EntryKind, Transcript},
+};
+
+use super::desk::{Desk, Settled};
+use super::line::{Line, Message};
+use super::stage::{CALLS, run_job};
+use super::{Call, Done, Fault, Guest, Job, Limits, Metrics, ModelAsk, SummaryJob};
+use crate::provider::{FinishReason, ModelRequest, ProviderError, Settings, Usage};
+use crate::record::{Message as RecordMessage, Record};
+use crate::summarizer::{Summarizer, Summary, SummaryAsk, SummaryError};
+use crate::view::View;
+
+/// A loaded summarizer.
+pub struct SummaryPlugin {
+    pub(super) name: String,
+    pub(super) digest: String,
+    pub(super) config: Arc<str>,
+    pub(super) limits: Limits,
+    pub(super) guest: Arc<dyn Guest>,
+    pub(super) metrics: Mutex<Metrics>,
+}
+
+impl std::fmt::Debug for SummaryPlugin {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SummaryPlugin").field("name", &self.name).field("digest", &self.digest).finish_non_exhaustive()
+    }
+}
+
+/// What a summarizer does next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// It wants a model's answer first.
+    Ask(ModelAsk),
+    /// It wrote the summary.
+    Written(String),
+}
+
+impl SummaryPlugin {
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// SHA-256 of its file, in hexadecimal.
+    #[must_use]
+    pub fn digest(&self) -> &str {
+        &self.digest
+    }
+
+    /// What it did so far.
+    #[must_use]
+    pub fn metrics(&self) -> Metrics {
+        self.metrics.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Writes a summary where there is no model to ask: a summarizer that asks for one fails.
+    ///
+    /// # Errors
+    /// How it failed.
+    pub fn write(
+        &self,
+        request: &SummaryRequest,
+        record: &dyn Transcript,
+        columns: &Columns,
+        ledger: &Ledger,
+    ) -> Result<String, Fault> {
+        match self.step(job_of(request, Vec::new()), &Settled { record, columns, ledger })? {
+            Step::Written(text) => Ok(text),
+            Step::Ask(_) => Err(Fault::Refused("it asks a model, and there is none here".into())),
+        }
+    }
+
+    /// One step. The call has a thread of its own; this one answers what it asks.
+    fn step(&self, job: SummaryJob, sight: &Settled<'_>) -> Result<Step, Fault> {
+        let (send, messages) = channel();
+        let (line, answers) = Line::new(move |message| send.send(message).is_ok());
+        let job = self.job(job, line, sight.columns.len());
+        let guest = Arc::clone(&self.guest);
+        std::thread::Builder::new()
+            .name("plugin".into())
+            .spawn(move || run_job(&*guest, job))
+            .map_err(|error| Fault::Host(error.to_string()))?;
+        let mut desk = Desk::default();
+        loop {
+            match messages.recv() {
+                Ok(Message::Ask(ask)) => {
+                    let _ = answers.send(desk.look(sight, ask));
+                }
+                Ok(Message::Done(done)) => return self.judge(*done),
+                Err(_) => return self.judge(Done::failed(Fault::Host("its thread ended".into()))),
+            }
+        }
+    }
+
+    /// As [`step`](Self::step), without holding the thread.
+    async fn step_async(
+        &self,
+        job: SummaryJob,
+        record: &Record,
+        columns: &Columns,
+        ledger: &Ledger,
+    ) -> Result<Step, Fault> {
+        let (send, mut messages) = tokio::sync::mpsc::unbounded_channel();
+        let (line, answers) = Line::new(move |message| send.send(message).is_ok());
+        let job = self.job(job, line, columns.len());
+        let guest = Arc::clone(&self.guest);
+        let _turn = CALLS.acquire().await;
+        drop(tokio::task::spawn_blocking(move || run_job(&*guest, job)));
+        let mut desk = Desk::default();
+        while let Some(message) = messages.recv().await {
+            match message {
+                Message::Ask(ask) => {
+                    let _ = answers.send(desk.look(&Settled { record, columns, ledger }, ask));
+                }
+                Message::Done(done) => return self.judge(*done),
+            }
+        }
+        self.judge(Done::failed(Fault::Host("its thread ended".into())))
+    }
+
+    fn job(&self, summary: SummaryJob, line: Line, entries: usize) -> Job {
+        Job {
+            call: Call::Step,
+            line: Some(line),
+            entries: u32::try_from(entries).unwrap_or(u32::MAX),
+            config: Arc::clone(&self.config),
+            memo: Vec::new(),
+            summary: Some(Arc::new(summary)),
+            limits: self.limits,
+            condenses_as: None,
+        }
+    }
+
+    fn judge(&self, done: Done) -> Result<Step, Fault> {
+        let Done { result, asked, sections, spent, .. } = done;
+        let result = result.and(match (asked, sections.is_empty()) {
+            (Some(ask), true) => Ok(Step::Ask(ask)),
+            (None, false) => Ok(Step::Written(joined(&sections))),
+            _ => Err(Fault::NoAnswer),
+        });
+        let mut metrics = self.metrics.lock().unwrap_or_else(PoisonError::into_inner);
+        metrics.spent(&spent);
+        if let Err(fault) = &result {
+            metrics.fault(fault);
+        }
+        result
+    }
+}
+
+/// The sections as one text, headings as the core looks for them.
+fn joined(sections: &[(String, String)]) -> String {
+    let mut out = String::new();
+    for (heading, text) in sections {
+        // A heading is one line; more would be text under it.
+        let heading = heading.lines().next().unwrap_or_default().trim();
+        if !heading.is_empty() {
+            out.push_str("## ");
+            out.push_str(heading);
+            out.push('\n');
+        }
+        out.push_str(text.trim());
+        out.push('\n');
+    }
+    out
+}
+
+/// Facts about a record as they are before any decision.
+fn beginning(record: &Record) -> (Columns, Ledger) {
+    let weigher = Weigher::default();
+    let mut columns = Columns::new();
+    for index in 0..record.len() {
+        columns.push(record, weigher.entry(record, index));
+    }
+    let guard = Guard {
+        transcript: record,
+        columns: &columns,
+        weigher: &weigher,
+        style: MarkerStyle::default(),
+        summary_wrapper: SUMMARY_WRAPPER,
+        tools: &[],
+        may_condense: false,
+        tail_start: columns.groups(),
+        last_resort: false,
+    };
+    let ledger = Ledger::new(CompactionState::new(), &guard);
+    (columns, ledger)
+}
+
+fn job_of(request: &SummaryRequest, replies: Vec<String>) -> SummaryJob {
+    SummaryJob {
+        span: request.entries.iter().map(|&entry| u32::try_from(entry).unwrap_or(u32::MAX)).collect(),
+        text: request.text.clone(),
+        prior: request.prior.clone().unwrap_or_default(),
+        sections: request.sections.iter().map(|&section| section.to_owned()).collect(),
+        max_chars: request.max_chars,
+        max_output_tokens: u32::try_from(request.max_output_tokens).unwrap_or(u32::MAX),
+        replies,
+    }
+}
+
+#[async_trait]
+impl Summarizer for SummaryPlugin {
+    async fn summarize(&self, ask: SummaryAsk<'_>) -> Result<Summary, SummaryError> {
+        let (columns, ledger) = beginning(ask.record);
+        let mut usage = Usage::default();
+        let mut replies = Vec::new();
+        for _ in 0..self.limits.steps.max(1) {
+            let step = self.step_async(job_of(ask.request, replies.clone()), ask.record, &columns, &ledger).await;
+            match step.map_err(|fault| SummaryError::Other(format!("{}: {fault}", self.name)))? {
+                Step::Written(text) => return Ok(Summary { text, finish: Finish::Complete, usage }),
+                Step::Ask(model) => {
+                    let (text, cost) = complete(&ask, &model).await?;
+                    usage += cost;
+                    replies.push(text);
+                }
+            }
+        }
+        Err(SummaryError::Other(format!("{}: it asked {} times and wrote nothing", self.name, self.limits.steps)))
+    }
+}
+
+/// Puts a summarizer's question to the run's own model, without tools.
+async fn complete(ask: &SummaryAsk<'_>, model: &ModelAsk) -> Result<(String, Usage), SummaryError> {
+    let limit = ask.request.max_output_tokens.max(1).min(u64::from(model.max_output_tokens.max(1)));
+    let settings = Settings { temperature: Some(0.0), max_tokens: Some(limit), extra: ask.settings.extra.clone() };
+    let messages = [RecordMessage::system(model.system.as_str()), RecordMessage::user(model.user.as_str())];
+    let record: Record = messages.into_iter().collect();
+    let view = View::of(&record).settled_at(1, 1);
+    let request = ModelRequest::new(ask.model, &record, &view, &settings);
+    let reply = ask.provider.complete(&request.for_summary(None), &|_| {}).await.map_err(|error| match error {
+        ProviderError::Overflow(rejection) => SummaryError::Overflow(rejection.window),
+        other => SummaryError::Provider(other),
+    })?;
+    match reply.finish {
+        FinishReason::Stop | FinishReason::Other(_) => {}
+        _ => return Err(SummaryError::Other("the model did not finish its answer to a summarizer".into())),
+    }
+    let text: Vec<String> = reply.messages.iter().map(|message| message.text_of(EntryKind::Assistant)).collect();
+    Ok((text.join("\n").trim().to_owned(), reply.usage.unwrap_or_default()))
+}

@@ -1,0 +1,101 @@
+//! The program with plugins, as a new author would use it.
+
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use crate::guests::{example, wasm_cargo};
+use crate::support::repository;
+
+fn program(args: &[&str], folder: &Path) -> Output {
+    let mut program = Command::new(env!("CARGO_BIN_EXE_foreshorten"));
+    program.args(args).current_dir(folder).stdin(Stdio::null());
+    if let Some(Some(cargo)) = wasm_cargo() {
+        program.env("FORESHORTEN_WASM_CARGO", cargo);
+    }
+    // The folder of guests: their library is built there already.
+    program.env("CARGO_TARGET_DIR", Path::new(env!("CARGO_TARGET_TMPDIR")).join("guests"));
+    program.output().unwrap()
+}
+
+fn good(args: &[&str], folder: &Path) -> String {
+    let out = program(args, folder);
+    assert!(out.status.success(), "{args:?}: {}", String::from_utf8_lossy(&out.stderr));
+    String::from_utf8(out.stdout).unwrap()
+}
+
+#[test]
+fn from_an_empty_folder_to_a_replay() {
+    if wasm_cargo().is_none() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    good(&["plugin", "new", "my-stage"], folder.path());
+    let built = good(&["plugin", "build", "my-stage"], folder.path());
+    assert_eq!(built.trim(), "my-stage/my-stage.wasm");
+    let checked = good(&["plugin", "check", built.trim()], folder.path());
+    assert!(checked.contains("passed") && checked.contains("50,000 entries"), "{checked}");
+    println!("{checked}");
+    let inspected = good(&["plugin", "inspect", built.trim()], folder.path());
+    assert!(inspected.contains("stage, for foreshorten:plugin@0.1.0") && !inspected.contains("wasi"), "{inspected}");
+    let session = repository().join("testdata/sessions/coding-agent.claude-code.jsonl");
+    let session = session.to_str().unwrap();
+    let replayed = good(&["replay", session, "--window", "32000", "--stage", built.trim()], folder.path());
+    assert!(replayed.contains("my-stage → offload_tool_results"), "{replayed}");
+    good(&["plugin", "new", "my-summary", "--world", "summarizer"], folder.path());
+    let built = good(&["plugin", "build", "my-summary"], folder.path());
+    assert!(good(&["plugin", "check", built.trim()], folder.path()).contains("passed"));
+}
+
+#[test]
+fn a_stage_stands_anywhere_in_a_pipeline_in_flags_and_in_a_file() {
+    let Some(file) = example("dedupe-reads") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::copy(&file, folder.path().join("dedupe.wasm")).unwrap();
+    let session = repository().join("testdata/sessions/coding-agent.claude-code.jsonl");
+    let session = session.to_str().unwrap();
+    let out = good(
+        &["replay", session, "--window", "32000", "--stages", "offload,dedupe.wasm,clear,summarize", "--json"],
+        folder.path(),
+    );
+    assert!(out.contains("dedupe"), "{out}");
+    std::fs::write(folder.path().join("policy.toml"), "stages = [\"offload\", \"./dedupe.wasm\", \"clear\"]").unwrap();
+    let elsewhere = tempfile::tempdir().unwrap();
+    let config = folder.path().join("policy.toml");
+    let out = good(&["replay", session, "--window", "32000", "--config", config.to_str().unwrap()], elsewhere.path());
+    assert!(out.contains("offload_tool_results → dedupe → clear_tool_results"), "{out}");
+    let out = program(&["replay", session, "--window", "32000", "--stage", "./missing.wasm"], folder.path());
+    assert_eq!(out.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&out.stderr).contains("missing.wasm"));
+}
+
+#[test]
+fn compact_takes_a_stage_and_a_summarizer_and_keeps_their_state() {
+    let (Some(stage), Some(summarizer)) = (example("dedupe-reads"), example("extractive-summarizer")) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let mut messages = vec![serde_json::json!({"role": "user", "content": "look"})];
+    for call in 0..30 {
+        let id = format!("c{call}");
+        let function = serde_json::json!({"name": "read", "arguments": format!("{{\"p\":{}}}", call % 3)});
+        messages.push(serde_json::json!({"role": "assistant", "content": null, "tool_calls": [{"id": id, "type": "function", "function": function}]}));
+        messages
+            .push(serde_json::json!({"role": "tool", "tool_call_id": id, "content": "a line of text\n".repeat(100)}));
+    }
+    let body = serde_json::json!({"model": "m", "messages": messages}).to_string();
+    std::fs::write(folder.path().join("body.json"), body).unwrap();
+    let out = Command::new(env!("CARGO_BIN_EXE_foreshorten"))
+        .args(["compact", "--window", "16000", "--state", "state", "--notice", "notice.json", "--stage"])
+        .arg(stage)
+        .arg("--summarizer")
+        .arg(summarizer)
+        .current_dir(folder.path())
+        .stdin(std::fs::File::open(folder.path().join("body.json")).unwrap())
+        .output()
+        .unwrap();
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    let notice = std::fs::read_to_string(folder.path().join("notice.json")).unwrap();
+    assert!(
+        notice.contains("\"dedupe-reads\"") && notice.contains("results of calls that were made again"),
+        "{notice}"
+    );
+    assert!(out.stdout.len() < 30_000, "{}", out.stdout.len());
+}
