@@ -1,8 +1,14 @@
 //! What one model call is sent, in pieces that name entries of the record.
 
+use std::collections::VecDeque;
+
+use foreshorten_core::marker::STAND_IN;
 use foreshorten_core::render::RenderCache;
 use foreshorten_core::transcript::{Columns, Entry, EntryKind, Part, Transcript};
 use foreshorten_core::view::Piece;
+
+use crate::formats::Format;
+use crate::record::Record;
 
 /// One piece of a view, owning the little text that is not in the record.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -105,6 +111,87 @@ impl View {
             ViewPiece::Note(text) => Piece::Note { text },
             ViewPiece::StandIn(call, text) => Piece::StandIn { call: *call, text },
         })
+    }
+
+    /// The same view with every call answered right behind its batch, as every provider wants it: a result that stands
+    /// further on is moved up, and a call that has none (a run broke off, or another runner is at work on it) is given a
+    /// stand-in. Nothing is changed where nothing is amiss, and the record never is.
+    #[must_use]
+    pub fn answered(self, record: &Record) -> Self {
+        let kind = |piece: &ViewPiece| match piece {
+            ViewPiece::Entry(at) | ViewPiece::Text(at, _) | ViewPiece::Elided(at, ..) | ViewPiece::Arguments(at, _) => {
+                record.get(*at).map(|entry| (entry, *at))
+            }
+            ViewPiece::Note(_) | ViewPiece::StandIn(..) => None,
+        };
+        // Responses has an item for every call of a batch; elsewhere a batch is one message.
+        let batch = |at: usize| {
+            let message = record.message_of(at)?;
+            let raw = record.messages().get(message)?.raw_json();
+            (raw.map(|raw| raw.format) != Some(Format::OpenAiResponses)).then_some(message)
+        };
+        let mut rest: VecDeque<Option<ViewPiece>> = self.pieces.into_iter().map(Some).collect();
+        let mut pieces = Vec::with_capacity(rest.len());
+        let mut open: Vec<usize> = Vec::new();
+        let mut answering = false;
+        loop {
+            let next = rest.pop_front();
+            let piece = match next {
+                Some(Some(piece)) => Some(piece),
+                // It was moved up.
+                Some(None) => continue,
+                None => None,
+            };
+            let now = piece.as_ref().and_then(kind);
+            let answers = |call: &usize, entry: &Entry| record.get(*call).is_some_and(|it| it.call_id == entry.call_id);
+            match (&piece, now) {
+                (Some(ViewPiece::StandIn(call, _)), _) => {
+                    open.retain(|at| at != call);
+                    answering = true;
+                }
+                (_, Some((entry, _))) if entry.kind == EntryKind::ToolResult => {
+                    if let Some(at) = open.iter().position(|call| answers(call, entry)) {
+                        open.remove(at);
+                    }
+                    answering = true;
+                }
+                (_, Some((entry, at)))
+                    if entry.kind.is_assistant_side()
+                        && !answering
+                        && open.last().is_none_or(|call| batch(*call) == batch(at)) => {}
+                _ => {
+                    for call in std::mem::take(&mut open) {
+                        let is_result = |piece: &Option<ViewPiece>| {
+                            piece.as_ref().and_then(kind).is_some_and(|(entry, at)| {
+                                entry.kind == EntryKind::ToolResult && at > call && answers(&call, entry)
+                            })
+                        };
+                        let again = |piece: &Option<ViewPiece>| {
+                            piece.as_ref().and_then(kind).is_some_and(|(entry, at)| {
+                                entry.kind == EntryKind::ToolCall && at > call && answers(&call, entry)
+                            })
+                        };
+                        let until = rest.iter().position(again).unwrap_or(rest.len());
+                        // Where answers stand side by side in the record, the policy has its stand-in behind all of them.
+                        let made_up =
+                            |piece: &Option<ViewPiece>| matches!(piece, Some(ViewPiece::StandIn(at, _)) if *at == call);
+                        let found = rest.iter().take(until).position(is_result);
+                        let found = found.or_else(|| rest.iter().position(made_up));
+                        let found = found.and_then(|at| rest[at].take());
+                        pieces.push(found.unwrap_or_else(|| ViewPiece::StandIn(call, STAND_IN.into())));
+                    }
+                    answering = false;
+                }
+            }
+            let Some(piece) = piece else { break };
+            if let Some((entry, at)) = now
+                && entry.kind == EntryKind::ToolCall
+            {
+                open.push(at);
+            }
+            pieces.push(piece);
+        }
+        Self { pieces, ..self }
     }
 
     /// The view as entries of its own, for providers that take messages of another shape than the three protocols.

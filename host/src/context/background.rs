@@ -7,6 +7,7 @@
 
 use std::sync::Arc;
 
+use foreshorten_core::state::Place;
 use foreshorten_core::{
     CompactionNotice, CompactionState, Compactor, Policy, Turn, budget::Mode, transcript::Transcript as _,
 };
@@ -29,7 +30,7 @@ pub(super) struct Background {
 /// A pass that is being prepared, and the decisions it started from.
 pub(super) struct Prepared {
     task: JoinHandle<Done>,
-    base: (u64, usize, usize),
+    base: Fingerprint,
 }
 
 impl Drop for Prepared {
@@ -45,9 +46,11 @@ struct Done {
     usage: PolicyUsage,
 }
 
-/// Decisions as far as it takes to see that there were others since.
-fn fingerprint(state: &CompactionState) -> (u64, usize, usize) {
-    (state.epoch(), state.records().len(), state.notes().len())
+/// Decisions as far as it takes to see that there were others since, and the pins, which forbid some.
+type Fingerprint = (u64, usize, usize, Vec<Place>);
+
+fn fingerprint(state: &CompactionState) -> Fingerprint {
+    (state.epoch(), state.records().len(), state.notes().len(), state.pins().to_vec())
 }
 
 /// The size of view at which a pass is due, where the window is known.
@@ -77,7 +80,13 @@ impl Background {
     ) -> Option<CompactionNotice> {
         let prepared = live.prepared.as_ref()?;
         if prepared.base != fingerprint(live.compactor.state()) {
-            live.prepared = None;
+            // It does not apply any more; what it cost was spent all the same.
+            let mut dropped = live.prepared.take()?;
+            if dropped.task.is_finished()
+                && let Ok(done) = (&mut dropped.task).await
+            {
+                *usage += done.usage;
+            }
             return None;
         }
         let tokens = live.compactor.tokens();

@@ -17,7 +17,6 @@ use crate::formats::Format;
 use crate::plugin::Required;
 use crate::provider::{Provider, Settings};
 use crate::record::Record;
-use crate::session::Meta;
 use crate::stores::{ArchiveContext, CompactionArchive, ResultStore};
 use crate::summarizer::{LlmSummarizer, Summarizer};
 use crate::tool::{ToolSpec, Tools, make_recall_tool};
@@ -435,21 +434,6 @@ impl ContextPolicy for Compaction {
         }
         live.compactor.sync(record);
         Self::close(live, scratch);
-    }
-
-    fn join(&self, scratch: &mut Scratch, theirs: &Meta) {
-        let decoded = |meta: &Meta| meta.0.get(STATE_KEY).and_then(|bytes| CompactionState::decode(bytes).ok());
-        let joined = match (decoded(&scratch.meta), decoded(theirs)) {
-            (Some(mine), Some(theirs)) => Some(mine.join(&theirs)),
-            (mine, theirs) => mine.or(theirs),
-        };
-        for (key, value) in &theirs.0 {
-            scratch.meta.0.entry(key.clone()).or_insert_with(|| value.clone());
-        }
-        if let Some(state) = joined {
-            scratch.meta.0.insert(STATE_KEY.into(), state.encode());
-        }
-        scratch.settle();
     }
 
     fn act(&self, record: &Record, scratch: &mut Scratch, act: ManualAct) -> Result<(), PolicyError> {

@@ -41,6 +41,7 @@ use std::fmt;
 use std::sync::{Arc, LazyLock};
 
 use async_trait::async_trait;
+use foreshorten_core::CompactionState;
 
 use crate::provider::{Provider, Settings, Usage};
 use crate::record::Record;
@@ -214,11 +215,21 @@ pub trait ContextPolicy: Send + Sync {
         let _ = (record, scratch, input_tokens);
     }
 
-    /// Joins what another runner of the same session decided into the scratch. By default what is not there is taken.
+    /// Joins what another runner of the same session decided into the scratch. By default what is not there is taken,
+    /// and the decisions of [`Compaction`] are joined: also under a policy that makes none, none may be lost.
     fn join(&self, scratch: &mut Scratch, theirs: &Meta) {
+        let decoded = |meta: &Meta| meta.0.get(STATE_KEY).and_then(|bytes| CompactionState::decode(bytes).ok());
+        let joined = match (decoded(&scratch.meta), decoded(theirs)) {
+            (Some(mine), Some(theirs)) => Some(mine.join(&theirs)),
+            (mine, theirs) => mine.or(theirs),
+        };
         for (key, value) in &theirs.0 {
             scratch.meta.0.entry(key.clone()).or_insert_with(|| value.clone());
         }
+        if let Some(state) = joined {
+            scratch.meta.0.insert(STATE_KEY.into(), state.encode());
+        }
+        scratch.settle();
     }
 
     /// Carries out what the user does by hand.

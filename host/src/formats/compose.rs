@@ -184,7 +184,7 @@ fn arguments(entry: &Entry) -> String {
 }
 
 /// Anthropic takes letters, digits, `_` and `-` in ids; other servers also use `:` and `.`.
-fn anthropic_id(id: &str) -> String {
+pub(super) fn anthropic_id(id: &str) -> String {
     id.chars().map(|c| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') { c } else { '_' }).collect()
 }
 

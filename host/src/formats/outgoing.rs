@@ -1,10 +1,13 @@
 //! A record as messages of one protocol, grown message by message, and views of it written as a request's list.
 
-use foreshorten_core::transcript::{Entry, EntryKind, Part};
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
+
+use foreshorten_core::transcript::{Entry, EntryKind, Part, Transcript as _};
 use foreshorten_core::view::Piece;
 
 use super::body::Body;
-use super::compose::compose;
+use super::compose::{anthropic_id, compose};
 use super::error::FormatError;
 use super::{Format, ToolsEdit};
 
@@ -20,6 +23,54 @@ pub(crate) struct Outgoing {
     /// Text of the instructions that stand before everything else, where the protocol has a place of its own for them.
     system: Vec<String>,
     started: bool,
+    ids: CallIds,
+}
+
+/// Ids of calls, each used once: Anthropic turns a conversation down in which one comes twice, and other servers begin
+/// with `call_0` in every answer.
+#[derive(Clone, Debug, Default)]
+struct CallIds {
+    used: HashSet<String>,
+    /// Id in the record → messages and ids given there, of calls without a result, oldest first.
+    open: HashMap<String, Vec<(u64, String)>>,
+    message: u64,
+}
+
+impl CallIds {
+    fn took(&mut self, id: &str, given: String) {
+        self.used.insert(given.clone());
+        self.open.entry(id.into()).or_default().push((self.message, given));
+    }
+
+    fn call(&mut self, id: &str) -> String {
+        let plain = anthropic_id(id);
+        let base = if plain.is_empty() { "call".into() } else { plain };
+        let numbered = (2u64..).map(|number| format!("{base}_{number}"));
+        let given = std::iter::once(base.clone()).chain(numbered).find(|id| !self.used.contains(id));
+        let given = given.unwrap_or(base);
+        self.took(id, given.clone());
+        given
+    }
+
+    /// The id of the call that a result answers: the first that waits in the newest message that has one.
+    fn result(&mut self, id: &str) -> Option<String> {
+        let open = self.open.get_mut(id)?;
+        let newest = open.last()?.0;
+        let at = open.iter().position(|(message, _)| *message == newest)?;
+        Some(open.remove(at).1)
+    }
+
+    fn named<'e>(&mut self, entry: &'e Entry) -> Cow<'e, Entry> {
+        let given = match entry.kind {
+            EntryKind::ToolCall => Some(self.call(&entry.call_id)),
+            EntryKind::ToolResult => self.result(&entry.call_id),
+            _ => None,
+        };
+        match given {
+            Some(given) if given != entry.call_id => Cow::Owned(Entry { call_id: given, ..entry.clone() }),
+            _ => Cow::Borrowed(entry),
+        }
+    }
 }
 
 /// A view as one protocol's list of messages or items.
@@ -37,7 +88,13 @@ pub struct WireView {
 
 impl Outgoing {
     pub(crate) fn new(format: Format) -> Self {
-        Self { body: Body::growing(format), map: Vec::new(), system: Vec::new(), started: false }
+        Self {
+            body: Body::growing(format),
+            map: Vec::new(),
+            system: Vec::new(),
+            started: false,
+            ids: CallIds::default(),
+        }
     }
 
     pub(crate) const fn format(&self) -> Format {
@@ -49,6 +106,18 @@ impl Outgoing {
         let from = self.body.transcript.entries.len();
         self.body.push(raw)?;
         let read = self.body.transcript.entries.len() - from;
+        if self.body.format() == Format::AnthropicMessages {
+            self.ids.message += 1;
+            for at in from..from + read {
+                let entry = self.body.transcript.entry(at);
+                let id = entry.call_id.to_owned();
+                match entry.kind {
+                    EntryKind::ToolCall => self.ids.took(&id, id.clone()),
+                    EntryKind::ToolResult => drop(self.ids.result(&id)),
+                    _ => {}
+                }
+            }
+        }
         self.started = true;
         self.map.extend((0..entries).map(|at| if at < read { number(from + at) } else { NONE }));
         Ok(())
@@ -70,7 +139,15 @@ impl Outgoing {
         self.started |= !rest.is_empty();
         let base = self.map.len();
         self.map.extend(rest.iter().map(|_| NONE));
-        for made in compose(self.body.format(), rest) {
+        let named: Vec<Cow<'_, Entry>> = match self.body.format() {
+            Format::AnthropicMessages => {
+                self.ids.message += 1;
+                rest.iter().map(|entry| self.ids.named(entry)).collect()
+            }
+            _ => rest.iter().map(|entry| Cow::Borrowed(*entry)).collect(),
+        };
+        let named: Vec<&Entry> = named.iter().map(AsRef::as_ref).collect();
+        for made in compose(self.body.format(), &named) {
             let from = self.body.transcript.entries.len();
             self.body.push(&made.json)?;
             for (at, entry) in made.entries.iter().enumerate() {

@@ -112,6 +112,10 @@ impl Message {
         parts.filter_map(text).collect::<Vec<_>>().join("\n")
     }
 
+    fn is_answer(&self) -> bool {
+        !self.entries.is_empty() && self.entries.iter().all(|entry| entry.kind.is_assistant_side())
+    }
+
     fn is_results(&self) -> bool {
         !self.entries.is_empty() && self.entries.iter().all(|entry| entry.kind == EntryKind::ToolResult)
     }
@@ -131,8 +135,17 @@ pub struct Record {
 struct Wire {
     outgoing: Outgoing,
     messages: usize,
-    /// The last message taken in was composed of results, to which more may come.
-    open: bool,
+    /// The last message taken in was composed of several of this sort, to which more may come.
+    open: Option<Joint>,
+}
+
+/// Messages of which a run is one message in some protocols.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Joint {
+    /// Results.
+    Results,
+    /// Items of an answer in the Responses protocol: it has one for every call.
+    Items,
 }
 
 impl Clone for Record {
@@ -189,7 +202,7 @@ impl Record {
         let at = match wires.iter().position(|wire| wire.outgoing.format() == format) {
             Some(at) => at,
             None => {
-                wires.push(Wire { outgoing: Outgoing::new(format), messages: 0, open: false });
+                wires.push(Wire { outgoing: Outgoing::new(format), messages: 0, open: None });
                 wires.len() - 1
             }
         };
@@ -203,25 +216,29 @@ impl Record {
 
     fn take_in(&self, wire: &mut Wire) -> Result<(), FormatError> {
         let format = wire.outgoing.format();
-        let own = |message: &Message| message.raw.as_ref().filter(|raw| raw.format == format).is_some();
-        let results = |message: &Message| !own(message) && message.is_results();
-        if wire.open && self.messages.get(wire.messages).is_some_and(|message| results(message)) {
-            // Results of one batch belong into one message of some protocols, and more of them came.
-            *wire = Wire { outgoing: Outgoing::new(format), messages: 0, open: false };
+        let joint = |message: &Message| match &message.raw {
+            Some(raw) if raw.format == format => None,
+            _ if message.is_results() => Some(Joint::Results),
+            Some(raw) if raw.format == Format::OpenAiResponses && message.is_answer() => Some(Joint::Items),
+            _ => None,
+        };
+        if wire.open.is_some() && self.messages.get(wire.messages).and_then(|message| joint(message)) == wire.open {
+            // Results of one batch, and its calls, belong into one message of some protocols, and more of them came.
+            *wire = Wire { outgoing: Outgoing::new(format), messages: 0, open: None };
         }
         while let Some(message) = self.messages.get(wire.messages) {
-            wire.open = false;
+            wire.open = joint(message);
             match message.raw.as_ref().filter(|raw| raw.format == format) {
                 Some(raw) => {
                     wire.outgoing.push_raw(&raw.json, message.entries.len())?;
                     wire.messages += 1;
                 }
-                None if results(message) => {
-                    let run = self.messages[wire.messages..].iter().take_while(|message| results(message)).count();
+                None if wire.open.is_some() => {
+                    let more = self.messages[wire.messages..].iter();
+                    let run = more.take_while(|message| joint(message) == wire.open).count();
                     let batch = &self.messages[wire.messages..wire.messages + run];
                     wire.outgoing.push(&batch.iter().flat_map(|message| &message.entries).collect::<Vec<_>>())?;
                     wire.messages += run;
-                    wire.open = true;
                 }
                 None => {
                     wire.outgoing.push(&message.entries.iter().collect::<Vec<_>>())?;

@@ -53,7 +53,8 @@ impl Runner {
         let id = session.id.clone();
         let mut running: FuturesUnordered<_> = calls
             .iter()
-            .map(|call| {
+            .enumerate()
+            .map(|(number, call)| {
                 let at = posture.specs.iter().position(|spec| spec.name == call.name);
                 let context =
                     ToolCall { session: &id, state: &state, ..ToolCall::new(&call.id, &call.arguments, &record) };
@@ -72,25 +73,37 @@ impl Runner {
                         }
                         None => unknown(posture, call),
                     };
-                    (call, output)
+                    (number, output)
                 }
                 .instrument(span)
             })
             .collect();
-        while let Some((call, output)) = running.next().await {
-            let output = match posture.agent.output_limit {
-                Some(chars) => limit_output(output, chars),
-                None => output,
-            };
-            let is_error = output.is_error;
-            let message = Arc::new(Message::of(vec![output.into_entry(&call.id)]));
-            self.step(session, &**posture.policy, vec![message], false).await?;
-            self.tell(Event::ToolCalled {
-                session: id.clone(),
-                name: call.name.clone(),
-                call_id: call.id.clone(),
-                is_error,
-            });
+        // A result is told from another by the id of its call alone: those of equal ids wait for their turn.
+        let mut done: Vec<Option<ToolOutput>> = calls.iter().map(|_| None).collect();
+        let mut recorded = vec![false; calls.len()];
+        while let Some((at, output)) = running.next().await {
+            done[at] = Some(output);
+            for (at, call) in calls.iter().enumerate() {
+                let waits = |(before, it): (usize, &Call)| !recorded[before] && it.id == call.id;
+                if calls[..at].iter().enumerate().any(waits) {
+                    continue;
+                }
+                let Some(output) = done[at].take() else { continue };
+                recorded[at] = true;
+                let output = match posture.agent.output_limit {
+                    Some(chars) => limit_output(output, chars),
+                    None => output,
+                };
+                let is_error = output.is_error;
+                let message = Arc::new(Message::of(vec![output.into_entry(&call.id)]));
+                self.step(session, &**posture.policy, vec![message], false).await?;
+                self.tell(Event::ToolCalled {
+                    session: id.clone(),
+                    name: call.name.clone(),
+                    call_id: call.id.clone(),
+                    is_error,
+                });
+            }
         }
         Ok(true)
     }

@@ -1,7 +1,5 @@
 //! What a user does by hand: compact now, ask what that would do, undo, pin.
 
-use std::sync::Arc;
-
 use super::turn::Posture;
 use super::{Agent, RunError, RunOutcome, Runner, Session};
 use crate::context::{CompactionRequest, ContextResult, ManualAct, Occasion};
@@ -76,7 +74,7 @@ impl Runner {
         self.reopen(session).await?;
         session.set_system(agent.system.as_deref());
         if session.run.is_empty() {
-            session.run = super::turn::run_id(session);
+            session.run = super::turn::run_id();
         }
         Ok(())
     }
@@ -90,7 +88,7 @@ impl Runner {
         self.begin(agent, session).await?;
         let posture = Posture::new(agent, None);
         let mut outcome = RunOutcome::default();
-        let window = self.windows.resolve(&*agent.provider, &agent.model).await;
+        let window = self.known_window(&posture, session).await;
         let request = CompactionRequest {
             record: &session.record,
             provider: &agent.provider,
@@ -100,7 +98,7 @@ impl Runner {
             session: &session.id,
             run: &session.run,
             window: window.map(|window| window.tokens),
-            last_input_tokens: session.last_count,
+            last_input_tokens: if occasion == Occasion::DryRun { None } else { session.fresh_count.take() },
             overflow: false,
             reported_window: None,
             cache_cold: false,
@@ -108,7 +106,10 @@ impl Runner {
             scratch: &mut session.scratch,
             usage: &mut outcome.policy_usage,
         };
-        let result = Arc::clone(&agent.policy).compact(request).await?;
+        let result = agent.policy.compact(request).await?;
+        if let Some(named) = result.named_window {
+            self.windows.learn(agent.provider.endpoint(), &agent.model, named);
+        }
         Ok((result, outcome))
     }
 }

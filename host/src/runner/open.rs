@@ -40,8 +40,11 @@ pub struct Session {
     /// What is said once.
     pub(super) window: Option<KnownWindow>,
     pub(super) said_unknown: bool,
-    /// What was counted for the last view, and how many entries the record had then.
+    /// What was counted for the last view that was answered, and what it was counted with.
     pub(super) last_count: Option<u64>,
+    pub(super) counted_with: String,
+    /// The same figure, while no other view was made since: it says nothing about a later one.
+    pub(super) fresh_count: Option<u64>,
     pub(super) last_view: View,
     /// Answers in a row that betrayed a truncated prompt.
     pub(super) truncated: u32,
@@ -145,6 +148,8 @@ impl Session {
         if self.system.as_deref() != system {
             self.system = system.map(Into::into);
             self.lay();
+            // It names entries by their place, and those have moved.
+            self.last_view = View::default();
         }
     }
 
@@ -154,6 +159,7 @@ impl Session {
         // What is live was made for the record as it was.
         self.scratch.settle();
         self.last_count = None;
+        self.fresh_count = None;
     }
 
     fn replace(&mut self, stored: &StoredSession) {
@@ -189,6 +195,8 @@ impl Runner {
             window: None,
             said_unknown: false,
             last_count: None,
+            counted_with: String::new(),
+            fresh_count: None,
             last_view: View::default(),
             truncated: 0,
             joined: 0,

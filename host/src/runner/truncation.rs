@@ -27,7 +27,8 @@ pub enum Truncation {
         /// Prompt tokens counted now.
         now: u64,
     },
-    /// The count is less than half of the estimate. It may also be wrong.
+    /// The count is less than half of the estimate. It may also be wrong. Not looked at while images or files are in
+    /// the view: their estimate is flat.
     CountTooSmall {
         /// Prompt tokens estimated.
         estimated: u64,
@@ -64,6 +65,8 @@ pub(super) struct Sent {
     pub(super) grown_from: Option<u64>,
     /// The output limit of the request.
     pub(super) max_tokens: Option<u64>,
+    /// Images or files are in the view, whose estimate is flat and no measure of anything.
+    pub(super) flat: bool,
 }
 
 /// Prompts below this say nothing: what an estimate cannot see is a large part of them.
@@ -83,7 +86,7 @@ pub(super) fn look(reply: &ModelReply, sent: Sent) -> Option<Truncation> {
     {
         return Some(Truncation::CountFell { before, now: counted });
     }
-    if sent.estimated > SMALL && counted < sent.estimated / 2 {
+    if sent.estimated > SMALL && !sent.flat && counted < sent.estimated / 2 {
         return Some(Truncation::CountTooSmall { estimated: sent.estimated, counted });
     }
     if let (FinishReason::Length, Some(allowed)) = (&reply.finish, sent.max_tokens)
@@ -110,13 +113,14 @@ mod tests {
 
     #[test]
     fn a_count_that_cannot_be_of_what_was_sent_is_seen_and_an_ordinary_one_is_not() {
-        let sent = Sent { estimated: 20_000, grown_from: Some(19_000), max_tokens: Some(1_000) };
+        let sent = Sent { estimated: 20_000, grown_from: Some(19_000), max_tokens: Some(1_000), flat: false };
         assert_eq!(look(&reply(19_800, 100, FinishReason::Stop), sent), None);
         assert_eq!(look(&reply(19_800, 1_000, FinishReason::Length), sent), None);
         assert_eq!(look(&reply(0, 0, FinishReason::Stop), sent), None, "no count is no betrayal");
         assert!(matches!(look(&reply(16_000, 9, FinishReason::Stop), sent), Some(Truncation::CountFell { .. })));
         let first = Sent { grown_from: None, ..sent };
         assert!(matches!(look(&reply(4_096, 9, FinishReason::Stop), first), Some(Truncation::CountTooSmall { .. })));
+        assert_eq!(look(&reply(4_096, 9, FinishReason::Stop), Sent { flat: true, ..first }), None);
         assert!(matches!(look(&reply(19_990, 300, FinishReason::Length), sent), Some(Truncation::CutShort { .. })));
         assert_eq!(look(&reply(1, 1, FinishReason::ContextWindow), sent), Some(Truncation::WindowFull));
     }

@@ -1,8 +1,10 @@
 //! A run: turns until the model is done.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use foreshorten_core::transcript::{EntryKind, Transcript as _};
+use foreshorten_core::transcript::{EntryKind, Part};
+use foreshorten_core::view::Piece;
 use tracing::Instrument as _;
 
 use super::truncation::{Sent, look};
@@ -19,13 +21,16 @@ pub(super) struct Posture<'a> {
     pub(super) policy: &'a Arc<dyn ContextPolicy>,
     pub(super) tools: Tools,
     pub(super) specs: Vec<ToolSpec>,
+    /// Everything but the view that a count depends on.
+    counted_with: String,
 }
 
 impl<'a> Posture<'a> {
     pub(super) fn new(agent: &'a Agent, policy: Option<&'a Arc<dyn ContextPolicy>>) -> Self {
         let policy = policy.unwrap_or(&agent.policy);
         let (tools, specs) = agent.toolbox(&**policy);
-        Self { agent, policy, tools, specs }
+        let counted_with = format!("{} {specs:?} {:?}", scope(&*agent.provider, &agent.model), agent.settings.extra);
+        Self { agent, policy, tools, specs, counted_with }
     }
 }
 
@@ -75,7 +80,7 @@ impl Runner {
     ) -> Result<RunOutcome, RunError> {
         self.reopen(session).await?;
         session.set_system(posture.agent.system.as_deref());
-        session.run = run_id(session);
+        session.run = run_id();
         session.joined = 0;
         let mut outcome = RunOutcome::default();
         if let Some(input) = input {
@@ -119,11 +124,12 @@ impl Runner {
         let mut output_cap = None;
         loop {
             let settings = settings_for(&agent.settings, &result, output_cap);
-            let grown_from = session.last_count.filter(|_| grew(session, &result));
+            let grown_from = session.last_count.filter(|_| grew(session, posture, &result));
             let sent = Sent {
                 estimated: result.tokens_after.unwrap_or_default(),
                 grown_from,
                 max_tokens: settings.max_tokens,
+                flat: has_media(session, &result),
             };
             session.called();
             let answer = {
@@ -202,16 +208,7 @@ impl Runner {
         ask: &Ask,
     ) -> Result<ContextResult, RunError> {
         let agent = posture.agent;
-        let window = match posture.policy.wants_window() {
-            true => self.windows.resolve(&*agent.provider, &agent.model).await,
-            false => None,
-        };
-        let refused = session.refused(&scope(&*agent.provider, &agent.model)).filter(|_| posture.policy.wants_window());
-        let window = match (window, refused) {
-            (Some(window), Some(refused)) if window.tokens <= refused => Some(window),
-            (_, Some(refused)) => Some(KnownWindow { tokens: refused, source: WindowSource::Refused }),
-            (window, None) => window,
-        };
+        let window = self.known_window(posture, session).await;
         match window {
             Some(window) => self.know(session, window),
             None if posture.policy.wants_window() && !session.said_unknown => {
@@ -230,7 +227,7 @@ impl Runner {
             session: &session.id,
             run: &session.run,
             window: window.map(|window| window.tokens),
-            last_input_tokens: if ask.overflow { None } else { session.last_count },
+            last_input_tokens: session.fresh_count.take().filter(|_| !ask.overflow),
             overflow: ask.overflow,
             reported_window: ask.reported,
             cache_cold: ask.cold,
@@ -238,7 +235,8 @@ impl Runner {
             scratch: &mut session.scratch,
             usage: &mut outcome.policy_usage,
         };
-        let result = posture.policy.compact(request).await?;
+        let mut result = posture.policy.compact(request).await?;
+        result.view = result.view.answered(&session.record);
         self.tell_result(session, outcome, &result).await;
         if let Some(named) = result.named_window {
             self.windows.learn(agent.provider.endpoint(), &agent.model, named);
@@ -249,6 +247,20 @@ impl Runner {
             self.step(session, &**posture.policy, Vec::new(), false).await?;
         }
         Ok(result)
+    }
+
+    /// The window to reckon with: what is known, and no more than a prompt that was refused.
+    pub(super) async fn known_window(&self, posture: &Posture<'_>, session: &Session) -> Option<KnownWindow> {
+        if !posture.policy.wants_window() {
+            return None;
+        }
+        let agent = posture.agent;
+        let window = self.windows.resolve(&*agent.provider, &agent.model).await;
+        match (window, session.refused(&scope(&*agent.provider, &agent.model))) {
+            (Some(window), Some(refused)) if window.tokens <= refused => Some(window),
+            (_, Some(refused)) => Some(KnownWindow { tokens: refused, source: WindowSource::Refused }),
+            (window, None) => window,
+        }
     }
 
     pub(super) async fn tell_result(&self, session: &mut Session, outcome: &mut RunOutcome, result: &ContextResult) {
@@ -316,6 +328,7 @@ impl Runner {
             tracing::warn!(session = %session.id, %what, "the prompt was probably truncated");
             session.truncated += 1;
             session.last_count = None;
+            session.fresh_count = None;
             outcome.truncations.push(what);
             self.tell(Event::Truncated { session: session.id.clone(), what });
             return;
@@ -323,6 +336,8 @@ impl Runner {
         session.truncated = 0;
         let counted = reply.usage.map(|usage| usage.input_tokens).filter(|&tokens| tokens > 0);
         session.last_count = counted;
+        session.fresh_count = counted;
+        session.counted_with.clone_from(&posture.counted_with);
         if let Some(tokens) = counted {
             session.accepted(&scope(&*posture.agent.provider, &posture.agent.model), tokens);
             posture.policy.observe(&session.record, &mut session.scratch, tokens);
@@ -357,12 +372,31 @@ struct Ask {
     cold: bool,
 }
 
-/// Whether the view only grew from the one that was counted last.
-fn grew(session: &Session, result: &ContextResult) -> bool {
+/// Whether the view only grew from the one that was counted last, by the same counter and beside the same tools. Some
+/// providers stop counting reasoning once the user says something: with that in it, a count may fall.
+fn grew(session: &Session, posture: &Posture<'_>, result: &ContextResult) -> bool {
     let before = session.last_view.pieces();
+    let reasons = |piece: Piece<'_>| match piece {
+        Piece::Entry { entry } => session.record.get(entry).is_some_and(|entry| entry.kind == EntryKind::Reasoning),
+        _ => false,
+    };
     !result.compacted
+        && session.counted_with == posture.counted_with
+        && !session.last_view.pieces().any(reasons)
         && result.view.len() >= before.len()
         && before.zip(result.view.pieces()).all(|(before, now)| before == now)
+}
+
+/// Whether anything in the view is weighed by a flat figure, which may be many times too much.
+fn has_media(session: &Session, result: &ContextResult) -> bool {
+    let media = |piece: Piece<'_>| match piece {
+        Piece::Entry { entry } => {
+            let entry = session.record.get(entry);
+            entry.is_some_and(|entry| entry.parts.iter().any(|part| !matches!(part, Part::Text(_))))
+        }
+        _ => false,
+    };
+    result.view.pieces().any(media)
 }
 
 /// A rejection without any text may be a plain bad request: it is an overflow only near the window.
@@ -408,10 +442,11 @@ fn cap_output(asked: &Settings, result: &ContextResult, rejection: &Rejection) -
     (fits_alone && at_fault && asked > 256).then_some(asked / 2)
 }
 
-/// Runs of one session have different ids: how many messages it has, and when.
-pub(super) fn run_id(session: &Session) -> String {
+/// Runs of one session have different ids: when, in which process, and a number within it.
+pub(super) fn run_id() -> String {
+    static RUNS: AtomicU64 = AtomicU64::new(0);
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    format!("{:012x}-{:04x}-{}", now.as_micros(), std::process::id() & 0xFFFF, session.record.len())
+    format!("{:012x}-{:04x}-{}", now.as_micros(), std::process::id() & 0xFFFF, RUNS.fetch_add(1, Ordering::Relaxed))
 }
 
 #[cfg(test)]

@@ -173,7 +173,8 @@ impl LlmSummarizer {
                 instruction.push_str("\n\n");
                 instruction.push_str(more);
             }
-            let request = ModelRequest::new(model, ask.record, ask.view, &settings).with_tools(ask.tools);
+            let view = ask.view.clone().answered(ask.record);
+            let request = ModelRequest::new(model, ask.record, &view, &settings).with_tools(ask.tools);
             provider.complete(&request.for_summary(Some(&instruction)), &|_| {}).await
         } else {
             let mut prompt = summary_prompt(ask.request.prior.as_deref(), &ask.request.text, ask.focus);
