@@ -1,5 +1,7 @@
 //! Stages that run elsewhere: what they see in the middle of a pass, and what is taken of what they decide.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests are test code")]
+
 use foreshorten_core::{
     Compactor, Effect, Policy, PolicyConfig, Step, SummaryReply, Turn,
     config::PipelineStage,

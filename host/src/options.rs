@@ -217,7 +217,7 @@ impl PolicyOptions {
         let mut options: Self =
             toml::from_str(&text).map_err(|error| OptionError::Toml(path.into(), error.to_string()))?;
         // A file names its plugins from where it lies, not from where the program was started.
-        let folder = path.parent().unwrap_or(Path::new(""));
+        let folder = path.parent().unwrap_or_else(|| Path::new(""));
         for name in [&mut options.stages, &mut options.stage].into_iter().flatten().flatten() {
             if is_plugin(name) {
                 *name = folder.join(&*name).to_string_lossy().into_owned();

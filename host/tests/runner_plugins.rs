@@ -12,6 +12,7 @@ use foreshorten::provider::Purpose;
 use foreshorten::record::Message;
 use foreshorten::runner::{Agent, Runner};
 use foreshorten::window::WindowResolver;
+use foreshorten_core::plan::ClearToolResults;
 use model::{Model, Reads, worker};
 
 /// A stage whose `plan` is this text; 16 is the address of a good verdict.
@@ -47,7 +48,7 @@ async fn a_stage_of_others_plans_in_a_run_and_one_that_fails_is_left_out() {
         let policy = Compaction::new()
             .reserve_output_tokens(2_000)
             .without_summarizer()
-            .stage(StageSpec::External(Arc::clone(&plugin)))
+            .stages(vec![StageSpec::External(Arc::clone(&plugin)), StageSpec::plan(ClearToolResults::default())])
             .build()
             .unwrap();
         let agent =

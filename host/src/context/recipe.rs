@@ -176,7 +176,6 @@ impl Recipe {
                 .any(|stage| matches!(stage, StageSpec::External(one) if one.may_condense())),
             min_gain_percent: self.min_gain_percent,
             archive: self.archive,
-            ..PolicyConfig::default()
         }
         .build()
     }

@@ -253,13 +253,6 @@ fn narrow(number: u64) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
 
-/// What a call without a record is answered.
-pub(super) fn nothing(ask: Ask) -> Answer {
-    let record = foreshorten_core::transcript::OwnedTranscript::default();
-    let sight = Settled { record: &record, columns: &Columns::new(), ledger: &Ledger::default() };
-    Desk::default().look(&sight, ask)
-}
-
 /// The code of a refusal that has none of its own.
 const REFUSED: u8 = 255;
 

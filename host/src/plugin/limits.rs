@@ -24,7 +24,7 @@ pub struct Limits {
     pub instances: usize,
     /// Bytes of stack. Default 512 KiB; one value for the engine, so that of the operator holds.
     pub stack_bytes: usize,
-    /// Calls of the host. Default 200,000: each costs some microseconds.
+    /// Calls of the host, besides eight for every entry. Default 100,000: each costs some microseconds.
     pub host_calls: u64,
     /// Bytes of text read. Default 64 MiB.
     pub text_bytes: u64,
@@ -52,7 +52,7 @@ impl Default for Limits {
             table_elements: 20_000,
             instances: 64,
             stack_bytes: 512 << 10,
-            host_calls: 200_000,
+            host_calls: 100_000,
             text_bytes: 64 << 20,
             call_bytes: 8 << 20,
             decisions: 1_000,
@@ -108,6 +108,12 @@ impl Limits {
     #[must_use]
     pub fn fuel_for(&self, entries: u64) -> u64 {
         self.fuel.saturating_add(self.fuel_per_entry.saturating_mul(entries)).min(2_000_000_000.max(self.fuel))
+    }
+
+    /// Calls of the host that one call over a record of `entries` may make.
+    #[must_use]
+    pub const fn host_calls_for(&self, entries: u64) -> u64 {
+        self.host_calls.saturating_add(entries.saturating_mul(8))
     }
 
     /// Decisions that one call over a record of `entries` may try.

@@ -1,6 +1,7 @@
 //! Stages and summarizers of others, loaded at run time.
 //!
-//! A plugin is a file: a WebAssembly component of the worlds in `plugins/wit/` (feature `wasm`). A stage proposes, the
+//! A plugin is a file: a WebAssembly component of the worlds in `plugins/wit/` (feature `wasm`), or, for trusted code, a
+//! native library with the header in `plugins/abi/` (feature `dylib`). A stage proposes, the
 //! ledger of the core disposes, so the worst a plugin can do is waste its budget:
 //!
 //! - It sees the record in the middle of a pass through [`line::Ask`], never a byte of anything else.
@@ -14,10 +15,14 @@
 
 pub mod breaker;
 mod desk;
+#[cfg(feature = "dylib")]
+pub mod dylib;
 mod fault;
 mod guest;
 mod limits;
 pub mod line;
+#[cfg(any(feature = "dylib", feature = "wasm"))]
+mod load;
 mod manifest;
 mod metrics;
 mod stage;

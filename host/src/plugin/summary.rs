@@ -145,7 +145,7 @@ impl SummaryPlugin {
 
     fn judge(&self, done: Done) -> Result<Step, Fault> {
         let Done { result, asked, sections, spent, .. } = done;
-        let result = result.and(match (asked, sections.is_empty()) {
+        let result = result.and_then(|()| match (asked, sections.is_empty()) {
             (Some(ask), true) => Ok(Step::Ask(ask)),
             (None, false) => Ok(Step::Written(joined(&sections))),
             _ => Err(Fault::NoAnswer),

@@ -188,7 +188,7 @@ fn json_is_condensed_where_it_is_granted_and_the_view_says_whose_text_it_is() {
     record.push(Entry::user("look"));
     for call in 0..30 {
         let rows: Vec<String> =
-            (0..60).map(|row| format!("{{\"id\":{row},\"note\":\"row {row} of {call}\"}}")).collect();
+            (0..100).map(|row| format!("{{\"id\":{row},\"note\":\"row {row} of {call}\"}}")).collect();
         record.push(Entry::tool_call(format!("c{call}"), "query", "{}"));
         record.push(Entry::tool_result(format!("c{call}"), format!("[{}]", rows.join(","))));
     }
@@ -199,7 +199,7 @@ fn json_is_condensed_where_it_is_granted_and_the_view_says_whose_text_it_is() {
         .unwrap();
     assert!(compactor.outcome().notice.as_ref().unwrap().decided.condensed > 5);
     let shown = compactor.view().pieces().any(|piece| match piece {
-        Piece::Text { text, .. } => text.contains("json-skeleton") && text.contains("… 59 more"),
+        Piece::Text { text, .. } => text.contains("json-skeleton") && text.contains("… 99 more"),
         _ => false,
     });
     assert!(shown);

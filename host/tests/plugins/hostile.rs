@@ -141,7 +141,7 @@ fn a_list_above_what_one_call_may_bring_is_not_taken() {
 }
 
 /// Clears everything there is and is not: indices 0 to 199, of a record of 82.
-fn greedy() -> StagePlugin {
+pub(crate) fn greedy() -> StagePlugin {
     let body = r#"(loop $l
       (i32.store (i32.add (i32.const 1024) (i32.mul (local.get $at) (i32.const 4))) (local.get $at))
       (local.set $at (i32.add (local.get $at) (i32.const 1)))
@@ -217,9 +217,10 @@ fn a_builtin_can_take_its_place_and_a_required_one_stops_the_turn() {
 
     let settings = Settings { on_failure: "required".parse().unwrap(), ..Settings::default() };
     let (plugins, hostile) = alone(plugin("", "(unreachable)", &settings));
-    let Err((failed, state)) = turn(&policy(Some("hostile")), &plugins, &record, None, |turn| turn) else {
+    let Err(failed) = turn(&policy(Some("hostile")), &plugins, &record, None, |turn| turn) else {
         panic!("the turn went on");
     };
+    let (failed, state) = *failed;
     assert!(failed.to_string().contains("hostile"), "{failed}");
     assert!(state.records().is_empty() && hostile.metrics().fault_count() == 1);
 }

@@ -19,7 +19,8 @@ fn program(args: &[&str], folder: &Path) -> Output {
 
 fn good(args: &[&str], folder: &Path) -> String {
     let out = program(args, folder);
-    assert!(out.status.success(), "{args:?}: {}", String::from_utf8_lossy(&out.stderr));
+    let said = || format!("{}{}", String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
+    assert!(out.status.success(), "{args:?}: {}", said());
     String::from_utf8(out.stdout).unwrap()
 }
 

@@ -38,7 +38,7 @@ fn moody() -> foreshorten::plugin::StagePlugin {
 fn grow(record: &mut OwnedTranscript, turn: usize) {
     record.push(Entry::tool_call(format!("c{turn}"), "read", format!("{{\"path\":\"{}\"}}", turn % 9)));
     record.push(Entry::tool_result(format!("c{turn}"), "some line of text\n".repeat(10 + turn % 70)));
-    if turn % 7 == 0 {
+    if turn.is_multiple_of(7) {
         record.push(Entry::user("go on"));
     }
 }

@@ -89,7 +89,7 @@ pub(crate) fn turn(
     record: &OwnedTranscript,
     state: Option<CompactionState>,
     change: impl FnOnce(Turn<'_>) -> Turn<'_>,
-) -> Result<Played, (Required, CompactionState)> {
+) -> Result<Played, Box<(Required, CompactionState)>> {
     let mut compactor = match state {
         Some(state) => Compactor::resume(policy, state),
         None => Compactor::new(policy),
@@ -98,7 +98,7 @@ pub(crate) fn turn(
     compactor.begin(record, change(Turn { window: Some(24_000), ..Turn::default() }));
     let helpers = Helpers { summarizer: &Summaries::None, store: None, plugins };
     if let Err(failed) = settle_with(&mut compactor, record, helpers) {
-        return Err((failed, compactor.state().clone()));
+        return Err(Box::new((failed, compactor.state().clone())));
     }
     Ok(Played { outcome: compactor.outcome().clone(), state: compactor.state().clone() })
 }

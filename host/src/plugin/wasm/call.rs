@@ -5,8 +5,8 @@ use std::time::Instant;
 use wasmtime::component::{ComponentExportIndex, InstancePre};
 use wasmtime::{Engine, ResourceLimiter, Store, Trap};
 
-use super::super::desk::nothing;
 use super::super::line::{Answer, Ask, Column, Room};
+use super::super::load::nothing;
 use super::super::{Call, Done, Fault, Guest, Job, Limits, ModelAsk, Spent};
 use super::engine::TICK_MS;
 
@@ -23,6 +23,8 @@ pub(super) struct Prepared {
 pub(super) struct State {
     pub(super) job: Job,
     limiter: Limiter,
+    /// The room as of the last decision: stages ask for it all the time.
+    room: Option<Room>,
     host_calls: u64,
     text_bytes: u64,
     decisions: u64,
@@ -47,6 +49,7 @@ impl State {
         Self {
             job,
             limiter,
+            room: None,
             host_calls: 0,
             text_bytes: 0,
             decisions: 0,
@@ -63,7 +66,11 @@ impl State {
     /// Counts a call of the host.
     pub(super) fn enter(&mut self) -> Result<&mut Self, Fault> {
         self.host_calls += 1;
-        if self.host_calls > self.job.limits.host_calls { Err(Fault::HostCalls) } else { Ok(self) }
+        if self.host_calls > self.job.limits.host_calls_for(self.job.entries.into()) {
+            Err(Fault::HostCalls)
+        } else {
+            Ok(self)
+        }
     }
 
     fn ask(&mut self, ask: Ask) -> Result<Answer, Fault> {
@@ -75,8 +82,11 @@ impl State {
     }
 
     pub(super) fn room(&mut self) -> Result<Room, Fault> {
+        if let Some(room) = self.room {
+            return self.enter().map(|_| room);
+        }
         match self.ask(Ask::Room)? {
-            Answer::Room(room) => Ok(room),
+            Answer::Room(room) => Ok(*self.room.insert(room)),
             other => Err(odd(&other)),
         }
     }
@@ -146,6 +156,7 @@ impl State {
         if self.decisions > self.job.limits.decisions_for(self.job.entries.into()) {
             return Err(Fault::Decisions);
         }
+        self.room = None;
         match self.ask(ask)? {
             Answer::Codes(codes) => Ok(codes),
             other => Err(odd(&other)),

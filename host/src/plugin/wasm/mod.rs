@@ -16,7 +16,8 @@ use std::sync::{Arc, Mutex};
 use wasmtime::Engine;
 use wasmtime::component::{Component, Linker};
 
-use super::manifest::{self, Settings};
+use super::load;
+use super::manifest::Settings;
 use super::{Call, Guest, Job, Limits, LoadError, Metrics, StagePlugin, SummaryPlugin};
 use call::{Prepared, State};
 
@@ -55,7 +56,7 @@ impl Loader {
     pub fn stage(&self, path: &Path) -> Result<StagePlugin, LoadError> {
         let (file, settings) = Settings::find(path)?;
         let (bytes, digest) = self.bytes(&file, &settings)?;
-        let name = settings.name_for(&file);
+        let name = load::name_for(&settings, &file);
         let plugin = self.stage_of(&bytes, &name, digest, &settings)?;
         canary::stage(&plugin)?;
         Ok(plugin)
@@ -71,7 +72,7 @@ impl Loader {
         let limits = settings.limits.within(&self.caps);
         let guest = self.prepare(&bytes, World::Summarizer, &settings, limits)?;
         let plugin = SummaryPlugin {
-            name: settings.name_for(&file),
+            name: load::name_for(&settings, &file),
             digest,
             config: config(&settings),
             limits,
@@ -110,7 +111,7 @@ impl Loader {
 
     fn bytes(&self, file: &Path, settings: &Settings) -> Result<(Vec<u8>, String), LoadError> {
         let most = settings.limits.within(&self.caps).file_bytes;
-        manifest::read(file, settings.sha256.as_deref(), most)
+        load::read(file, settings.sha256.as_deref(), most)
     }
 
     fn prepare(

@@ -148,12 +148,12 @@ impl Stage for JsonSkeleton {
         let levels = pass.levels(0, u32::MAX);
         let sizes = pass.sizes(0, u32::MAX);
         for entry in 0..kinds.len() {
-            if pass.reached_target() {
-                break;
-            }
             let no = mark::PROTECTED | mark::ORPHAN | mark::RECALL | mark::MEDIA;
             let open = Kind::from(kinds[entry]) == Kind::ToolResult && levels[entry] == 0 && marks[entry] & no == 0;
             if open && (LEAST..MOST).contains(&sizes[entry]) {
+                if pass.reached_target() {
+                    break;
+                }
                 let text = pass.text(entry as u32, 0, 0, MOST);
                 if let Some(short) = skeleton(&text).filter(|short| short.len() * 2 < text.len()) {
                     pass.condense(entry as u32, &short);
