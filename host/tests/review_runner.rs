@@ -137,7 +137,10 @@ async fn a_count_is_taken_for_the_view_it_measured_and_for_no_other() {
 }
 
 /// Counts as it is told, whatever it is sent.
-struct Says(&'static str, Box<dyn Fn(&[Entry], usize) -> u64 + Send + Sync>);
+struct Says(&'static str, Box<Counts>);
+
+/// What it says was counted, of what it was sent and the call's number.
+type Counts = dyn Fn(&[Entry], usize) -> u64 + Send + Sync;
 
 #[async_trait::async_trait]
 impl Provider for Says {
