@@ -136,8 +136,11 @@ async fn a_count_is_taken_for_the_view_it_measured_and_for_no_other() {
     assert_eq!(state(&session).calibration().evidence(), before, "the count of an older view was taken");
 }
 
+/// Tokens of a view beside so many tools.
+type Counter = dyn Fn(&[Entry], usize) -> u64 + Send + Sync;
+
 /// Counts as it is told, whatever it is sent.
-struct Says(&'static str, Box<dyn Fn(&[Entry], usize) -> u64 + Send + Sync>);
+struct Says(&'static str, Box<Counter>);
 
 #[async_trait::async_trait]
 impl Provider for Says {
