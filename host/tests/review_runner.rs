@@ -136,11 +136,11 @@ async fn a_count_is_taken_for_the_view_it_measured_and_for_no_other() {
     assert_eq!(state(&session).calibration().evidence(), before, "the count of an older view was taken");
 }
 
-/// Counts as it is told, whatever it is sent.
-struct Says(&'static str, Box<Counts>);
+/// Tokens of a view beside so many tools.
+type Counter = dyn Fn(&[Entry], usize) -> u64 + Send + Sync;
 
-/// What it says was counted, of what it was sent and the call's number.
-type Counts = dyn Fn(&[Entry], usize) -> u64 + Send + Sync;
+/// Counts as it is told, whatever it is sent.
+struct Says(&'static str, Box<Counter>);
 
 #[async_trait::async_trait]
 impl Provider for Says {
