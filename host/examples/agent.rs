@@ -218,10 +218,10 @@ struct Files {
 }
 
 impl Files {
-    /// A file of the folder itself; no path leads out of it.
-    fn file(&self, name: &str) -> Result<PathBuf, String> {
-        let plain = Path::new(name).file_name().is_some_and(|last| last == name);
-        if plain { Ok(self.folder.join(name)) } else { Err(format!("`{name}` is no file of this folder")) }
+    /// A file of the folder itself: of a path only the last part counts, so none leads out of it.
+    fn file(&self, path: &str) -> Result<PathBuf, String> {
+        let name = Path::new(path).file_name().ok_or_else(|| format!("`{path}` names no file"))?;
+        Ok(self.folder.join(name))
     }
 
     fn names(&self) -> Vec<String> {

@@ -69,6 +69,13 @@ impl std::fmt::Debug for Compaction {
 }
 
 /// A level as people write it: a fraction of the usable window, or tokens.
+///
+/// ```
+/// use foreshorten::context::IntoWatermark;
+/// use foreshorten_core::budget::Watermark;
+/// assert_eq!(0.85.into_watermark(), Watermark::BasisPoints(8_500));
+/// assert_eq!(150_000_u64.into_watermark(), Watermark::Tokens(150_000));
+/// ```
 pub trait IntoWatermark {
     /// The watermark.
     fn into_watermark(self) -> Watermark;

@@ -138,6 +138,31 @@ impl<'a> ArchiveContext<'a> {
 }
 
 /// Keeps whole transcripts and tool results where people find them (the earlier proposal's archive).
+///
+/// ```
+/// use foreshorten::record::Record;
+/// use foreshorten::stores::{ArchiveContext, ArchiveRef, CompactionArchive, StoreError, Stored};
+///
+/// /// Prints where a file would be.
+/// struct Prints;
+///
+/// #[async_trait::async_trait]
+/// impl CompactionArchive for Prints {
+///     async fn save_transcript(
+///         &self, record: &Record, context: ArchiveContext<'_>, reason: &str,
+///     ) -> Result<ArchiveRef, StoreError> {
+///         println!("{}: {} messages, because of {reason}", context.session, record.messages().len());
+///         Ok(ArchiveRef(format!("stdout:{}", context.run)))
+///     }
+///
+///     async fn save_tool_result(
+///         &self, output: &Stored, call_id: &str, _: ArchiveContext<'_>,
+///     ) -> Result<ArchiveRef, StoreError> {
+///         println!("{call_id}: {} bytes", output.text().len());
+///         Ok(ArchiveRef(format!("stdout:{call_id}")))
+///     }
+/// }
+/// ```
 #[async_trait]
 pub trait CompactionArchive: Send + Sync {
     /// Keeps the transcript as it stands; `reason` says what made it worth keeping.

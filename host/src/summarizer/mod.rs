@@ -84,6 +84,26 @@ impl std::error::Error for SummaryError {}
 ///
 /// What comes back is checked by the core: sections with substance, length, and that the view gets smaller. So a
 /// summarizer cannot break a view; it can only be refused.
+///
+/// ```
+/// use foreshorten::summarizer::{Summarizer, Summary, SummaryAsk, SummaryError};
+///
+/// /// Counts, and says so under every heading.
+/// struct Counts;
+///
+/// #[async_trait::async_trait]
+/// impl Summarizer for Counts {
+///     async fn summarize(&self, ask: SummaryAsk<'_>) -> Result<Summary, SummaryError> {
+///         let said = format!("{} entries were here.", ask.request.entries.len());
+///         let text = ask.request.sections.iter().map(|section| format!("## {section}\n{said}\n")).collect();
+///         Ok(Summary { text, ..Summary::default() })
+///     }
+/// }
+///
+/// # use std::sync::Arc;
+/// let policy = foreshorten::context::Compaction::new().summarizer(Arc::new(Counts)).build()?;
+/// # Ok::<(), foreshorten_core::ConfigError>(())
+/// ```
 #[async_trait]
 pub trait Summarizer: Send + Sync {
     /// Window of the summarizer's own model, when it is not the run's. Chunks are cut to fit half of it.
