@@ -22,7 +22,8 @@ const REFUSED_KEY: &str = "refused_at";
 /// Races lost in a row before the runner gives up.
 const MAX_RACES: u32 = 64;
 
-/// A session in hand. It holds exactly what the store acknowledged.
+/// A session in hand. Its record is exactly what the store acknowledged; decisions of the turn under way may be ahead
+/// of it.
 ///
 /// It is not cloned: two runners open it twice, and the store tells them apart.
 #[derive(Debug)]

@@ -239,6 +239,24 @@ pub trait SessionStore: Send + Sync {
 }
 
 /// A session store in which stored messages can be replaced, as [`trim_tool_results`] does offline. No part of a run.
+///
+/// ```
+/// use std::sync::Arc;
+/// use foreshorten::record::Message;
+/// use foreshorten::session::{Commit, MemorySessions, RewriteSessions, SessionStore};
+///
+/// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+/// let sessions = MemorySessions::new();
+/// let said = [Arc::new(Message::user("a secret"))];
+/// let version = sessions.commit("s", Commit::new(0, "run-1").appending(&said)).await?;
+/// let mut segments = sessions.load("s").await?.unwrap_or_default().segments;
+/// segments[0].messages = vec![Arc::new(Message::user("[taken out]"))];
+/// sessions.rewrite("s", version, &segments).await?;
+/// assert_eq!(sessions.load("s").await?.unwrap_or_default().segments, segments);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[async_trait]
 pub trait RewriteSessions: SessionStore {
     /// Puts other segments in the place of all there are, whole or not at all, and answers the new version. The
