@@ -174,5 +174,5 @@ pub fn settle_with<P: std::borrow::Borrow<Policy>>(
     }
 }
 
-/// Length of an extract: long enough to carry on, a tenth of a small window.
-const EXTRACT_CHARS: usize = 4_000;
+/// Length of an extract, in characters: long enough to carry on, a tenth of a small window.
+pub(crate) const EXTRACT_CHARS: usize = 4_000;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use foreshorten::context::{Compaction, STATE_KEY};
-use foreshorten::provider::{ProviderError, Settings};
+use foreshorten::provider::Settings;
 use foreshorten::record::Message;
 use foreshorten::runner::{Agent, RunError, Runner, Session};
 use foreshorten::session::FileSessions;
@@ -288,10 +288,4 @@ async fn an_unannounced_window_costs_one_request_in_each_protocol() {
         println!("{protocol:?}: {} requests, {} overflow", stats.requests, stats.overflows);
         assert_eq!((stats.overflows, stats.refusals), (1, 0), "{protocol:?}: {stats:?}");
     }
-}
-
-#[test]
-fn an_error_of_the_provider_that_will_not_pass_is_given_out_as_it_is() {
-    let error = ProviderError::from_answer(Some(401), "invalid key");
-    assert!(!error.is_transient());
 }

@@ -10,15 +10,13 @@ use foreshorten_core::{
 use super::compaction::view_of;
 use super::recipe::StageSpec;
 use super::{ContextResult, PolicyUsage};
+use crate::drive::EXTRACT_CHARS;
 use crate::plugin::Required;
 use crate::provider::{Provider, Settings};
 use crate::record::Record;
 use crate::stores::{ArchiveContext, CompactionArchive, ResultStore, Stored};
 use crate::summarizer::{Summarizer, SummaryAsk, SummaryError};
 use crate::tool::ToolSpec;
-
-/// Longest extract, in characters: long enough to carry on.
-const EXTRACT_CHARS: usize = 4_000;
 
 /// Who answers effects, and what came of it.
 pub(super) struct Effects<'a> {

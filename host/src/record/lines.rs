@@ -8,7 +8,7 @@ use foreshorten_core::transcript::{Entry, EntryKind, Part};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::{Message, RawMessage};
+use super::Message;
 use crate::formats::Format;
 
 /// Why a line is no message.
@@ -98,9 +98,7 @@ impl Message {
             (None, Some(text)) => text,
             (None, None) => return Err(wrong(&"a format, and no message")),
         };
-        let message = Self::raw(format, json).map_err(|error| wrong(&error))?;
-        debug_assert!(matches!(&message.raw, Some(RawMessage { .. })));
-        Ok(message)
+        Self::raw(format, json).map_err(|error| wrong(&error))
     }
 }
 

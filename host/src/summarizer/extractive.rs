@@ -9,6 +9,7 @@ use foreshorten_core::summary::extractive_summary;
 use foreshorten_core::transcript::{Columns, Transcript as _};
 
 use super::{Summarizer, Summary, SummaryAsk, SummaryError};
+use crate::drive::EXTRACT_CHARS;
 use crate::provider::Usage;
 
 /// Fills the required sections with lines taken from the record. Deterministic, and costs no call.
@@ -26,7 +27,7 @@ pub struct ExtractiveSummarizer {
 
 impl Default for ExtractiveSummarizer {
     fn default() -> Self {
-        Self { max_chars: 4_000 }
+        Self { max_chars: EXTRACT_CHARS }
     }
 }
 
