@@ -19,6 +19,7 @@ mod desk;
 pub mod dylib;
 mod fault;
 mod guest;
+mod kind;
 mod limits;
 pub mod line;
 #[cfg(any(feature = "dylib", feature = "wasm"))]
@@ -42,6 +43,7 @@ pub mod wasm;
 pub use desk::code_of;
 pub use fault::{Fault, LoadError};
 pub use guest::{Call, Done, Guest, Job, ModelAsk, Spent, SummaryJob};
+pub use kind::FileKind;
 pub use limits::Limits;
 pub use manifest::{Manifest, Settings, sha256};
 pub use metrics::Metrics;
