@@ -9,7 +9,7 @@ use foreshorten_core::{
     transcript::Transcript,
 };
 
-use crate::plugin::{LoadError, Loader, Required, Stages, SummaryPlugin};
+use crate::plugin::{Account, LoadError, Loader, Metrics, Required, Stages, SummaryPlugin};
 use crate::stores::FileStore;
 
 /// Who writes summaries, of those that come along.
@@ -89,6 +89,19 @@ pub enum Summaries {
 }
 
 impl Summaries {
+    /// Why they will not be written where there is no model to ask, when that is known: the plugin asks one.
+    #[must_use]
+    pub fn lacks_model(&self) -> Option<String> {
+        match self {
+            Self::Plugin(plugin) if plugin.asks_model() => Some(format!(
+                "the summarizer {} asks a model, and none is called here; take `extractive`, `none`, or a plugin that writes \
+                 by itself (in an agent that runs, `Compaction::summarizer` gives it the run's own model)",
+                plugin.name()
+            )),
+            _ => None,
+        }
+    }
+
     /// Whether anybody does.
     #[must_use]
     pub const fn any(&self) -> bool {
@@ -100,6 +113,7 @@ impl Summaries {
         compactor: &Compactor<P>,
         transcript: &dyn Transcript,
         request: &SummaryRequest,
+        account: &mut Account,
     ) -> Result<SummaryReply, SummaryFailure> {
         let text = match self {
             Self::None => return Err(SummaryFailure::Failed),
@@ -108,8 +122,14 @@ impl Summaries {
                 let most = (request.max_chars as usize).min(EXTRACT_CHARS);
                 extractive_summary(&guard, &request.entries, request.prior.as_deref(), most)
             }
+            // It would ask again, and there is still no model.
+            Self::Plugin(plugin) if plugin.asks_model() => return Err(SummaryFailure::Failed),
             Self::Plugin(plugin) => {
-                plugin.write(request, transcript, compactor.columns(), compactor.ledger()).map_err(|fault| {
+                let (columns, ledger) = (compactor.columns(), compactor.ledger());
+                let mut call = Metrics::default();
+                let written = plugin.write_counted(request, transcript, columns, ledger, &mut call);
+                account.add(plugin.name(), &call);
+                written.map_err(|fault| {
                     tracing::warn!(plugin = plugin.name(), %fault, "a summarizer failed");
                     SummaryFailure::Failed
                 })?
@@ -154,11 +174,24 @@ pub fn settle_with<P: std::borrow::Borrow<Policy>>(
     transcript: &dyn Transcript,
     helpers: Helpers<'_>,
 ) -> Result<(), Required> {
+    settle_counted(compactor, transcript, helpers, &mut Account::default())
+}
+
+/// As [`settle_with`]; what plugins did is added to `account`.
+///
+/// # Errors
+/// As there.
+pub fn settle_counted<P: std::borrow::Borrow<Policy>>(
+    compactor: &mut Compactor<P>,
+    transcript: &dyn Transcript,
+    helpers: Helpers<'_>,
+    account: &mut Account,
+) -> Result<(), Required> {
     loop {
         match compactor.poll(transcript) {
             Step::Done(_) => return Ok(()),
             Step::Effect(Effect::Summarize(request)) => {
-                let reply = helpers.summarizer.write(compactor, transcript, &request);
+                let reply = helpers.summarizer.write(compactor, transcript, &request, account);
                 compactor.handle_summary(transcript, reply);
             }
             Step::Effect(Effect::Archive { entry, digest }) => {
@@ -166,7 +199,12 @@ pub fn settle_with<P: std::borrow::Borrow<Policy>>(
                 compactor.handle_archived(stored);
             }
             Step::Effect(Effect::RunStage { name }) => match helpers.plugins.get(&name) {
-                Some(plugin) => plugin.run(compactor, transcript)?,
+                Some(plugin) => {
+                    let mut call = Metrics::default();
+                    let ran = plugin.run_counted(compactor, transcript, &mut call);
+                    account.add(&name, &call);
+                    ran?;
+                }
                 None => compactor.abandon_stage(&format!("{name}: there is no such plugin; left out")),
             },
             Step::Effect(_) => compactor.handle_proposals(transcript, Vec::new()),

@@ -14,7 +14,7 @@ use foreshorten_core::{
 use serde::{Deserialize, Deserializer};
 
 use crate::drive::is_plugin;
-use crate::plugin::{Limits, LoadError, Loader, Stages};
+use crate::plugin::{CodeCache, Limits, LoadError, Loader, Stages, TrustedKeys};
 
 /// Declares the options once: as flags, as keys of a TOML table, and how one set overrides another.
 macro_rules! options {
@@ -60,6 +60,13 @@ options! {
     /// One stage more, before those of --stages or the preset: a name, or the file of a plugin. May be given again.
     #[arg(long, value_name = "STAGE", help_heading = "Policy")]
     stage: Vec<String>,
+    /// Folder for compiled plugins, or `off`. Default: $FORESHORTEN_PLUGIN_CACHE, else foreshorten/plugins in
+    /// $XDG_CACHE_HOME or ~/.cache. It must be yours alone (mode 0700).
+    #[arg(long, value_name = "DIR", help_heading = "Plugins")]
+    plugin_cache: String,
+    /// File of public keys: only plugins that one of them signed are loaded. May be given again.
+    #[arg(long, value_name = "FILE", help_heading = "Plugins")]
+    trust: Vec<String>,
     /// Trigger: a fraction of the usable window (0.85) or tokens (150000). Default 0.85, five-stage 0.80.
     #[arg(long, alias = "trigger-ratio", value_name = "LEVEL", value_parser = watermark, help_heading = "Policy")]
     #[serde(deserialize_with = "level", alias = "trigger_ratio", alias = "compact_at_ratio")]
@@ -223,6 +230,10 @@ impl PolicyOptions {
                 *name = folder.join(&*name).to_string_lossy().into_owned();
             }
         }
+        let cache = options.plugin_cache.as_mut().filter(|cache| *cache != "off");
+        for path in options.trust.iter_mut().flatten().chain(cache) {
+            *path = folder.join(&*path).to_string_lossy().into_owned();
+        }
         Ok(options)
     }
 
@@ -237,13 +248,38 @@ impl PolicyOptions {
             let failed = |error| OptionError::Plugin(path.clone(), error);
             let loader = match &mut loader {
                 Some(loader) => loader,
-                none => none.insert(Loader::new(Limits::caps()).map_err(failed)?),
+                none => none.insert(self.loader().map_err(failed)?),
             };
             let plugin = loader.stage(Path::new(&path)).map_err(failed)?;
             let name = self.loaded.stages.push(plugin).name().to_owned();
             self.loaded.paths.push((path, name));
         }
         Ok(())
+    }
+
+    /// A loader by these options: its cache, the keys it trusts, the usual caps. Where they say nothing of a cache there is
+    /// none; the program sets one.
+    ///
+    /// # Errors
+    /// A file of keys that cannot be read, or an engine that does not start.
+    pub fn loader(&self) -> Result<Loader, LoadError> {
+        let mut loader = Loader::new(Limits::caps())?.trusting(self.trusted_keys()?);
+        if let Some(folder) = self.plugin_cache.as_deref().filter(|folder| *folder != "off") {
+            loader = loader.cached(CodeCache::at(folder));
+        }
+        Ok(loader)
+    }
+
+    /// The keys that these options trust.
+    ///
+    /// # Errors
+    /// A file of keys that cannot be read.
+    pub fn trusted_keys(&self) -> Result<TrustedKeys, LoadError> {
+        let mut keys = TrustedKeys::default();
+        for path in self.trust.iter().flatten() {
+            keys.extend(TrustedKeys::read(Path::new(path))?);
+        }
+        Ok(keys)
     }
 
     /// The plugins that were loaded.

@@ -11,7 +11,7 @@ use foreshorten_core::{
 };
 
 use crate::{
-    drive::{Helpers, Summaries, settle_with},
+    drive::{Helpers, Summaries, settle_counted},
     economics::{BASELINE_NAMES, Baselines, EntryFact, FactKind, PriceRow, Request, Segment, Simulator, break_even},
     formats::Conversation,
     plugin::Stages,
@@ -101,7 +101,7 @@ pub fn replay(conversation: &Conversation, setting: Setting<'_>, progress: &mut 
             },
         );
         let helpers = Helpers { summarizer: setting.summarizer, store: None, plugins: setting.plugins };
-        if let Err(failed) = settle_with(&mut compactor, &record, helpers) {
+        if let Err(failed) = settle_counted(&mut compactor, &record, helpers, &mut report.plugins) {
             report.notes.push(format!("turn {}: {failed}; the call would not have been made", turn + 1));
         }
         let outcome = compactor.outcome();
@@ -208,6 +208,7 @@ pub fn replay(conversation: &Conversation, setting: Setting<'_>, progress: &mut 
     if let Some(last) = report.turns.last() {
         report.levels.push(levels(last.turn, &compactor));
     }
+    report.notes.extend(setting.summarizer.lacks_model());
     notes(&mut report, conversation, over, repaired);
     report
 }

@@ -7,7 +7,7 @@ mod model;
 use std::sync::Arc;
 
 use foreshorten::context::{Compaction, StageSpec};
-use foreshorten::plugin::{Limits, Loader, Settings, StagePlugin, sha256, wasm::encode};
+use foreshorten::plugin::{Account, Limits, Loader, Settings, StagePlugin, sha256, wasm::encode};
 use foreshorten::provider::Purpose;
 use foreshorten::record::Message;
 use foreshorten::runner::{Agent, Runner};
@@ -128,13 +128,15 @@ async fn a_summarizer_of_others_asks_the_runs_own_model_and_its_calls_are_counte
         .unwrap();
     let agent = Agent::new(model.clone(), "m").tool(Arc::new(Reads { bytes: 1_500 })).context_policy(Arc::new(policy));
     let mut session = runner.open("s").await.unwrap();
-    let mut summarized = false;
+    let (mut summarized, mut account) = (false, Account::default());
     for task in 0..12 {
         let outcome = runner.run(&agent, &mut session, Message::user(format!("task {task}"))).await.unwrap();
         summarized |= outcome.policy_usage.calls > 0;
+        account.join(&outcome.plugins);
     }
     let asked = model.calls.lock().unwrap().iter().filter(|call| call.purpose == Purpose::Summary).count();
     let metrics = plugin.metrics();
     assert!(summarized && asked > 0);
     assert_eq!((metrics.calls, metrics.fault_count()), (asked as u64 * 2, 0));
+    assert_eq!(account.0["asks"].calls, metrics.calls);
 }

@@ -13,14 +13,15 @@ use foreshorten::{
         transcript::RECALL_TOOL,
         view::Piece,
     },
-    drive::{Helpers, SummarizerChoice, settle_with},
+    drive::{Helpers, SummarizerChoice, settle_counted},
     formats::{Body, Format, FormatError, ToolsEdit, Written, parse_body, recall_tool_schema},
     options::PolicyOptions,
+    plugin::Account,
     stores::{FileStore, Staged, stage},
 };
 use serde_json::{Value, json};
 
-use super::{failure::Failure, files, load_summarizer, prefix::Stretches};
+use super::{failure::Failure, files, plugin_options, prefix::Stretches};
 
 /// Filter a request body: messages in, smaller messages out, decisions kept in a file.
 ///
@@ -81,8 +82,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         Some(path) => args.policy.clone().or(PolicyOptions::read(path)?),
         None => args.policy.clone(),
     };
-    options.load_plugins()?;
-    let summarizer = load_summarizer(&args.summarizer)?;
+    let summarizer = plugin_options::load(&mut options, &args.summarizer)?;
     // A policy that cannot be meant is said before stdin is read.
     options.build(Some(args.window), "", true, false)?;
     let (state, mut state_reset) = files::state(args.state.as_deref())?;
@@ -144,7 +144,12 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         },
     );
     let helpers = Helpers { summarizer: &summarizer, store: store.as_ref(), plugins: options.plugins() };
-    settle_with(&mut compactor, transcript, helpers).map_err(|failed| Failure::Input(failed.to_string()))?;
+    let mut plugins = Account::default();
+    settle_counted(&mut compactor, transcript, helpers, &mut plugins)
+        .map_err(|failed| Failure::Input(failed.to_string()))?;
+    if let Some(why) = summarizer.lacks_model() {
+        say!("{why}; a note stands in for the summary");
+    }
 
     let pieces: Vec<Piece<'_>> = compactor.view().pieces().collect();
     let written = body.write(&pieces, edit);
@@ -157,7 +162,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         state_reset = Some(format!("{dropped} {decisions} the history"));
         say!("the history was edited; {dropped} {decisions} it went");
     }
-    let notice = staged_notice(args, &notice_of(&compactor, &outcome, &written, state_reset.as_deref()))?;
+    let mut notice = notice_of(&compactor, &outcome, &written, state_reset.as_deref());
+    notice["plugins"] = json!(plugins);
+    let notice = staged_notice(args, &notice)?;
     let mut ready: Vec<Staged> = Vec::new();
     if aside {
         let what = if history == History::Foreign { "not the conversation" } else { "only the beginning" };
@@ -290,7 +297,7 @@ fn partial_notice(window: u64, options: &PolicyOptions, state_reset: Option<&str
         "usable": budget.usable, "trigger": budget.trigger, "target": budget.target, "detail": [],
         "first_changed": null, "prefix_bytes_kept": 0, "last_resort": false, "history": "partial",
         "state_reset": state_reset, "retry": null, "cannot_fit": null,
-        "repaired": {"results_without_call": 0, "calls_without_result": 0}, "archive_failures": 0,
+        "repaired": {"results_without_call": 0, "calls_without_result": 0}, "archive_failures": 0, "plugins": {},
     }))
 }
 

@@ -18,6 +18,9 @@ mod plugin;
 #[cfg(not(feature = "wasm"))]
 #[path = "plugin_disabled.rs"]
 mod plugin;
+#[cfg(feature = "wasm")]
+mod plugin_keys;
+mod plugin_options;
 mod prefix;
 mod recall;
 mod replay;
@@ -28,8 +31,6 @@ use std::process::ExitCode;
 use clap::{CommandFactory as _, Parser, Subcommand};
 
 use failure::Failure;
-use foreshorten::drive::{Summaries, SummarizerChoice};
-use foreshorten::plugin::{Limits, Loader};
 
 /// View-only context management for LLM agents.
 ///
@@ -95,12 +96,6 @@ pub(crate) fn run() -> ExitCode {
         Ok(code) => code,
         Err(failure) => failure.report(),
     }
-}
-
-/// The summarizer that was chosen.
-fn load_summarizer(choice: &SummarizerChoice) -> Result<Summaries, Failure> {
-    let loaded = choice.load(|| Loader::new(Limits::caps()));
-    loaded.map_err(|error| Failure::Usage(format!("--summarizer {choice}: {error}")))
 }
 
 /// The manual page of the program or of one of its commands.

@@ -12,7 +12,7 @@ use foreshorten::plugin::{
 use foreshorten::stores::write_atomically;
 use serde_json::json;
 
-use super::{failure::Failure, files};
+use super::{failure::Failure, files, plugin_keys};
 
 /// Make, build, check and look into plugins: stages and summarizers that are loaded at run time.
 #[derive(Debug, clap::Args)]
@@ -61,7 +61,15 @@ enum Act {
         /// Print JSON.
         #[arg(long)]
         json: bool,
+        /// File of public keys: also says whether one of them signed it. May be given again.
+        #[arg(long, value_name = "FILE")]
+        trust: Vec<PathBuf>,
     },
+    /// Make keys that sign plugins.
+    #[command(subcommand)]
+    Keys(plugin_keys::Keys),
+    /// Sign a plugin, and print the path of the signature: FILE.sig beside it.
+    Sign(plugin_keys::Sign),
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
@@ -69,7 +77,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         Act::New { name, world, .. } => new(name, world),
         Act::Build { path, out } => build(path, out.as_deref()),
         Act::Check { path, json } => check(path, *json),
-        Act::Inspect { path, json } => inspect(path, *json),
+        Act::Inspect { path, json, trust } => inspect(path, *json, trust),
+        Act::Keys(act) => plugin_keys::keys(act),
+        Act::Sign(args) => plugin_keys::sign(args),
     }
 }
 
@@ -169,12 +179,14 @@ fn check(path: &Path, as_json: bool) -> Result<ExitCode, Failure> {
     Ok(if good { ExitCode::SUCCESS } else { ExitCode::from(3) })
 }
 
-fn inspect(path: &Path, as_json: bool) -> Result<ExitCode, Failure> {
+fn inspect(path: &Path, as_json: bool, trust: &[PathBuf]) -> Result<ExitCode, Failure> {
     let bytes = files::read(path)?;
     let outline = Outline::read(&bytes).map_err(bad(path))?;
     let digest = foreshorten::plugin::sha256(&bytes);
+    let signature = plugin_keys::verdict(path, trust)?;
     if as_json {
-        let out = json!({"file": path, "bytes": bytes.len(), "sha256": digest, "component": outline});
+        let out =
+            json!({"file": path, "bytes": bytes.len(), "sha256": digest, "signature": signature, "component": outline});
         return files::print(format!("{out:#}\n").as_bytes());
     }
     let mut out = format!("{}\n{} bytes, SHA-256 {digest}\n", path.display(), bytes.len());
@@ -182,6 +194,9 @@ fn inspect(path: &Path, as_json: bool) -> Result<ExitCode, Failure> {
     let is = if worlds.is_empty() { "no plugin".to_owned() } else { worlds.join(", ") };
     let version = outline.version.as_deref().unwrap_or("no version of it");
     out.push_str(&format!("{is}, for foreshorten:plugin@{version} (this program offers {WIT_VERSION})\n"));
+    if let Some(signature) = signature {
+        out.push_str(&format!("{signature}\n"));
+    }
     for (what, items) in [("imports", &outline.imports), ("exports", &outline.exports)] {
         for item in items {
             out.push_str(&format!("{what}  {}  {}\n", item.name, item.functions.join(" ")));

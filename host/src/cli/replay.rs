@@ -16,7 +16,7 @@ use foreshorten::{
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use rayon::prelude::*;
 
-use super::{failure::Failure, files, load_summarizer};
+use super::{failure::Failure, files, plugin_options};
 
 /// Play recorded sessions: what would this policy have done, turn by turn, in tokens, cache and money?
 ///
@@ -66,8 +66,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         Some(path) => args.policy.clone().or(PolicyOptions::read(path)?),
         None => args.policy.clone(),
     };
-    options.load_plugins()?;
-    let summarizer = load_summarizer(&args.summarizer)?;
+    let summarizer = plugin_options::load(&mut options, &args.summarizer)?;
     options.build(Some(args.window), "", true, false)?;
     let prices = match &args.prices {
         Some(path) => PriceTable::load(path),

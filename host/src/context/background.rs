@@ -5,7 +5,7 @@
 //! when the session's decisions changed in the meantime. Only one is prepared at a time, and a session that goes away
 //! takes it along.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use foreshorten_core::state::Place;
 use foreshorten_core::{
@@ -15,6 +15,7 @@ use tokio::task::JoinHandle;
 
 use super::PolicyUsage;
 use super::compaction::{Compaction, Live};
+use crate::plugin::Account;
 use crate::provider::{Provider, Settings};
 use crate::record::Record;
 use crate::stores::ArchiveContext;
@@ -44,6 +45,7 @@ struct Done {
     state: CompactionState,
     notice: Option<CompactionNotice>,
     usage: PolicyUsage,
+    account: Account,
 }
 
 /// Decisions as far as it takes to see that there were others since, and the pins, which forbid some.
@@ -77,7 +79,9 @@ impl Background {
         record: &Record,
         turn: &Turn<'_>,
         usage: &mut PolicyUsage,
+        account: &Mutex<Account>,
     ) -> Option<CompactionNotice> {
+        let spent = |done: &Done| account.lock().unwrap_or_else(PoisonError::into_inner).join(&done.account);
         let prepared = live.prepared.as_ref()?;
         if prepared.base != fingerprint(live.compactor.state()) {
             // It does not apply any more; what it cost was spent all the same.
@@ -86,6 +90,7 @@ impl Background {
                 && let Ok(done) = (&mut dropped.task).await
             {
                 *usage += done.usage;
+                spent(&done);
             }
             return None;
         }
@@ -97,6 +102,7 @@ impl Background {
         let mut prepared = live.prepared.take()?;
         let done = (&mut prepared.task).await.ok()?;
         *usage += done.usage;
+        spent(&done);
         let mut notice = done.notice?;
         let joined = live.compactor.state().clone().join(&done.state);
         live.compactor = Compactor::resume(Arc::clone(&live.policy), joined);
@@ -193,9 +199,11 @@ impl Job {
         effects.window = self.policy.config().context_window.or(self.window);
         if effects.settle(&mut compactor).await.is_err() {
             // A required plugin failed: nothing was prepared, and the turn will find out for itself.
-            return Done { state: compactor.state().clone(), notice: None, usage };
+            let account = effects.plugins_account();
+            return Done { state: compactor.state().clone(), notice: None, usage, account };
         }
         let notice = compactor.outcome().compacted.then(|| compactor.outcome().notice.clone()).flatten();
-        Done { state: compactor.state().clone(), notice, usage }
+        let account = effects.plugins_account();
+        Done { state: compactor.state().clone(), notice, usage, account }
     }
 }

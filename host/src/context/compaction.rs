@@ -1,6 +1,7 @@
 //! The default policy: view-only compaction.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use foreshorten_core::{
@@ -14,7 +15,7 @@ use super::{
     CompactionRequest, ContextPolicy, ContextResult, ManualAct, Occasion, PolicyError, PolicyUsage, STATE_KEY, Scratch,
 };
 use crate::formats::Format;
-use crate::plugin::Required;
+use crate::plugin::{Reloading, Required, StagePlugin};
 use crate::provider::{Provider, Settings};
 use crate::record::Record;
 use crate::stores::{ArchiveContext, CompactionArchive, ResultStore};
@@ -288,7 +289,8 @@ impl Compaction {
             summarizer: self.summarizer.as_deref(),
             extractive: self.recipe.extractive_fallback,
             max_failures: self.recipe.max_failures(),
-            stages: &self.recipe.stages,
+            plugins: self.recipe.plugins(),
+            account: Mutex::default(),
             store: self.store.as_deref(),
             archive: self.archive.as_deref(),
             context,
@@ -311,6 +313,13 @@ pub(super) struct Live {
     pub(super) policy: Arc<Policy>,
     pub(super) compactor: Compactor<Arc<Policy>>,
     pub(super) prepared: Option<Prepared>,
+    /// How much of what happened to reloading plugins this session was told, by name.
+    told: Option<HashMap<String, u64>>,
+}
+
+/// All of what happened to a plugin so far.
+fn heard(plugin: &Reloading<StagePlugin>) -> (String, u64) {
+    (plugin.name().to_owned(), plugin.happened())
 }
 
 impl Live {
@@ -321,7 +330,7 @@ impl Live {
             Some(state) => Compactor::resume(Arc::clone(&policy), state),
             None => Compactor::new(Arc::clone(&policy)),
         };
-        Self { policy, compactor, prepared: None }
+        Self { policy, compactor, prepared: None, told: None }
     }
 }
 
@@ -359,6 +368,9 @@ impl ContextPolicy for Compaction {
             output_tokens: request.settings.max_tokens,
         };
         let context = ArchiveContext::new(request.session, request.run);
+        if request.occasion != Occasion::DryRun {
+            self.recipe.reloading().for_each(|plugin| drop(plugin.at_turn()));
+        }
         let mut effects = self.effects(record, provider, model, request.tools, request.settings, context, usage);
         effects.window = config.context_window.or(request.window);
         if let Occasion::Manual(focus) = request.occasion {
@@ -376,12 +388,14 @@ impl ContextPolicy for Compaction {
             return Ok(effects.result(&copy, None));
         }
         let mut live = self.open(Arc::clone(&policy), record, scratch);
+        let told = live.told.get_or_insert_with(|| self.recipe.reloading().map(heard).collect());
+        let (news, told) = self.recipe.news(told);
         if let Some(tokens) = request.last_input_tokens {
             // Refused when it was taken in already, or cannot be a count of that view.
             let _ = live.compactor.handle_usage(tokens);
         }
         let adopted = match &self.background {
-            Some(background) => background.adopt(&mut live, record, &turn, effects.usage).await,
+            Some(background) => background.adopt(&mut live, record, &turn, effects.usage, &effects.account).await,
             None => None,
         };
         live.compactor.begin(record, turn);
@@ -391,6 +405,12 @@ impl ContextPolicy for Compaction {
             return Err(required(failed));
         }
         let mut result = effects.result(&live.compactor, adopted);
+        if let Some(notice) = result.notice.as_mut().filter(|_| result.compacted) {
+            // Said with the next pass, since that is when people look.
+            notice.detail.extend(news.iter().cloned());
+            result.detail.extend(news);
+            live.told = Some(told);
+        }
         if result.compacted
             && let Some(archive) = &self.archive
         {

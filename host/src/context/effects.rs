@@ -1,6 +1,6 @@
 //! The async loop around the core: answers what it asks for.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use foreshorten_core::{
     Compactor, Effect, Outcome, Policy, Step, SummaryFailure, SummaryReply, SummaryRequest, digest::Digest,
@@ -8,10 +8,9 @@ use foreshorten_core::{
 };
 
 use super::compaction::view_of;
-use super::recipe::StageSpec;
 use super::{ContextResult, PolicyUsage};
 use crate::drive::EXTRACT_CHARS;
-use crate::plugin::Required;
+use crate::plugin::{Account, Metrics, Required, Stages};
 use crate::provider::{Provider, Settings};
 use crate::record::Record;
 use crate::stores::{ArchiveContext, CompactionArchive, ResultStore, Stored};
@@ -30,7 +29,10 @@ pub(super) struct Effects<'a> {
     pub(super) summarizer: Option<&'a dyn Summarizer>,
     pub(super) extractive: bool,
     pub(super) max_failures: u32,
-    pub(super) stages: &'a [StageSpec],
+    /// Stages of others, as they were when the turn began.
+    pub(super) plugins: Stages,
+    /// What plugins did.
+    pub(super) account: Mutex<Account>,
     pub(super) store: Option<&'a dyn ResultStore>,
     pub(super) archive: Option<&'a dyn CompactionArchive>,
     pub(super) context: ArchiveContext<'a>,
@@ -64,16 +66,15 @@ impl Effects<'_> {
                     let stored = self.keep(entry, digest).await;
                     compactor.handle_archived(stored);
                 }
-                Effect::RunStage { name } => {
-                    let plugin = self.stages.iter().find_map(|stage| match stage {
-                        StageSpec::External(plugin) if plugin.name() == name => Some(plugin),
-                        _ => None,
-                    });
-                    match plugin {
-                        Some(plugin) => plugin.run_async(compactor, self.record).await?,
-                        None => compactor.abandon_stage(&format!("{name}: there is no such plugin; left out")),
+                Effect::RunStage { name } => match self.plugins.get(&name) {
+                    Some(plugin) => {
+                        let mut call = Metrics::default();
+                        let ran = plugin.run_async_counted(compactor, self.record, &mut call).await;
+                        self.account.lock().unwrap_or_else(PoisonError::into_inner).add(&name, &call);
+                        ran?;
                     }
-                }
+                    None => compactor.abandon_stage(&format!("{name}: there is no such plugin; left out")),
+                },
                 _ => compactor.handle_proposals(self.record, Vec::new()),
             }
         }
@@ -106,6 +107,7 @@ impl Effects<'_> {
             window: self.window,
             view_tokens: compactor.tokens(),
             overflows: self.overflows,
+            account: &self.account,
         };
         self.usage.calls += 1;
         let reply = match summarizer.summarize(ask).await {
@@ -194,7 +196,13 @@ impl Effects<'_> {
             archive_failures: self.archive_failures,
             summary_failures: std::mem::take(&mut self.summary_failures),
             named_window: self.named_window,
+            plugins: self.plugins_account(),
         }
+    }
+
+    /// What plugins did since it was last asked.
+    pub(super) fn plugins_account(&mut self) -> Account {
+        std::mem::take(self.account.get_mut().unwrap_or_else(PoisonError::into_inner))
     }
 }
 

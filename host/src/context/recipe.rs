@@ -12,7 +12,7 @@ use foreshorten_core::{
     plan::{ClearToolResults, OffloadToolResults, Stage, StageContext, SummarizeHistory, ToolRule},
 };
 
-use crate::plugin::StagePlugin;
+use crate::plugin::{Reloading, StagePlugin, Stages};
 use crate::provider::Provider;
 
 /// A stage that several policies share.
@@ -43,6 +43,9 @@ pub enum StageSpec {
     Summarize(SummarizeHistory),
     /// A plugin. Two of one name in a pipeline are one.
     External(Arc<StagePlugin>),
+    /// A plugin that is loaded again when its file changes: at the boundary of a turn, and the notice of the next pass
+    /// says so.
+    Reloading(Reloading<StagePlugin>),
 }
 
 impl StageSpec {
@@ -66,6 +69,7 @@ impl StageSpec {
         match self {
             Self::Plan(stage) => PipelineStage::plan(stage.clone()),
             Self::External(plugin) => PipelineStage::External(plugin.name().into()),
+            Self::Reloading(plugin) => PipelineStage::External(plugin.name().into()),
             Self::Summarize(stage) => PipelineStage::Summarize(SummarizeHistory {
                 max_failures: max_failures.unwrap_or(stage.max_failures),
                 ..*stage
@@ -80,6 +84,7 @@ impl fmt::Debug for StageSpec {
             Self::Plan(stage) => f.debug_tuple("Plan").field(&stage.name()).finish(),
             Self::Summarize(stage) => stage.fmt(f),
             Self::External(plugin) => plugin.fmt(f),
+            Self::Reloading(plugin) => plugin.active().fmt(f),
         }
     }
 }
@@ -170,10 +175,11 @@ impl Recipe {
             style: MarkerStyle { recall_tool: self.recall_tool },
             summary_wrapper: self.summary_wrapper.clone(),
             tools: self.tools.clone(),
-            may_condense: self
-                .stages
-                .iter()
-                .any(|stage| matches!(stage, StageSpec::External(one) if one.may_condense())),
+            may_condense: self.stages.iter().any(|stage| match stage {
+                StageSpec::External(plugin) => plugin.may_condense(),
+                StageSpec::Reloading(plugin) => plugin.may_condense(),
+                StageSpec::Plan(_) | StageSpec::Summarize(_) => false,
+            }),
             min_gain_percent: self.min_gain_percent,
             archive: self.archive,
         }
@@ -184,9 +190,40 @@ impl Recipe {
     pub(super) fn max_failures(&self) -> u32 {
         let own = |stage: &StageSpec| match stage {
             StageSpec::Summarize(stage) => Some(stage.max_failures),
-            StageSpec::Plan(_) | StageSpec::External(_) => None,
+            StageSpec::Plan(_) | StageSpec::External(_) | StageSpec::Reloading(_) => None,
         };
         self.stages.iter().find_map(own).unwrap_or(u32::MAX)
+    }
+
+    /// The plugins of the pipeline as they are now: a turn uses these, whatever is loaded meanwhile.
+    pub(super) fn plugins(&self) -> Stages {
+        let own = |stage: &StageSpec| match stage {
+            StageSpec::External(plugin) => Some(Arc::clone(plugin)),
+            StageSpec::Reloading(plugin) => Some(plugin.active()),
+            StageSpec::Plan(_) | StageSpec::Summarize(_) => None,
+        };
+        self.stages.iter().filter_map(own).collect()
+    }
+
+    /// Lines about what happened to them since a session was last told, and what it will have been told with these.
+    pub(super) fn news(&self, told: &HashMap<String, u64>) -> (Vec<String>, HashMap<String, u64>) {
+        let mut lines = Vec::new();
+        let mut now = HashMap::new();
+        for plugin in self.reloading() {
+            let since = told.get(plugin.name()).copied().unwrap_or_else(|| plugin.happened());
+            let (new, happened) = plugin.news(since);
+            lines.extend(new);
+            now.insert(plugin.name().to_owned(), happened);
+        }
+        (lines, now)
+    }
+
+    /// Those that are loaded again when their files change.
+    pub(super) fn reloading(&self) -> impl Iterator<Item = &Reloading<StagePlugin>> {
+        self.stages.iter().filter_map(|stage| match stage {
+            StageSpec::Reloading(plugin) => Some(plugin),
+            _ => None,
+        })
     }
 }
 

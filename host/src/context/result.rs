@@ -3,6 +3,7 @@
 use foreshorten_core::notice::{CannotFit, CompactionNotice};
 use foreshorten_core::state::History;
 
+use crate::plugin::Account;
 use crate::stores::ArchiveRef;
 use crate::view::View;
 
@@ -51,6 +52,8 @@ pub struct ContextResult {
     pub summary_failures: Vec<String>,
     /// A window that the run's own endpoint named when it turned down the prompt of a summary.
     pub named_window: Option<u64>,
+    /// What plugins did on this call, by name.
+    pub plugins: Account,
 }
 
 impl ContextResult {

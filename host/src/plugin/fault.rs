@@ -25,6 +25,8 @@ pub enum Fault {
     Decisions,
     /// It answered with an error of its own.
     Refused(String),
+    /// It asks a model, and there is none where it was called.
+    NoModel,
     /// It neither asked nor wrote, or did both.
     NoAnswer,
     /// The host went away, or failed itself.
@@ -45,6 +47,7 @@ impl Fault {
             Self::Text => "text",
             Self::Decisions => "decisions",
             Self::Refused(_) => "refused",
+            Self::NoModel => "no_model",
             Self::NoAnswer => "no_answer",
             Self::Host(_) => "host",
         }
@@ -63,6 +66,7 @@ impl fmt::Display for Fault {
             Self::Text => f.write_str("it moved more text than allowed"),
             Self::Decisions => f.write_str("it tried more decisions than allowed"),
             Self::Refused(why) => write!(f, "it answered: {why}"),
+            Self::NoModel => f.write_str("it asks a model, and there is none here"),
             Self::NoAnswer => f.write_str("it must either ask a model or write sections"),
             Self::Host(why) => write!(f, "the host failed: {why}"),
         }
@@ -83,6 +87,8 @@ pub enum LoadError {
     Size(u64, u64),
     /// It is not the file that was pinned: the digest it has, and the one that was expected.
     Digest(String, String),
+    /// Nobody who is trusted vouches for it: why, and what to do.
+    Signature(String),
     /// It is no component: what it is, and what to do.
     NotAComponent(String),
     /// It was built for another version of the interface: what it wants, and what is offered.
@@ -108,6 +114,7 @@ impl fmt::Display for LoadError {
             Self::Digest(has, pinned) => {
                 write!(f, "its SHA-256 is {has}, but {pinned} is pinned; if the change is meant, pin the new one")
             }
+            Self::Signature(why) => f.write_str(why),
             Self::NotAComponent(why) => write!(f, "it is no component: {why}"),
             Self::Version(wants, offered) => write!(
                 f,

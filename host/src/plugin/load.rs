@@ -11,13 +11,9 @@ use super::desk::{Desk, Settled};
 use super::line::{Answer, Ask};
 use super::{LoadError, Settings, sha256};
 
-/// The name for a plugin from `file`: letters, digits, `-` and `_`, no longer than 64 bytes.
+/// The name for a plugin from `file`.
 pub(super) fn name_for(settings: &Settings, file: &Path) -> String {
-    let stem = || file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    let mut name: String = settings.name.clone().unwrap_or_else(stem);
-    name.retain(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_');
-    name.truncate(64);
-    if name.is_empty() { "plugin".into() } else { name }
+    settings.name_for(file)
 }
 
 /// The bytes of a plugin: no more than allowed, and those that were pinned.

@@ -14,6 +14,7 @@
 //! [`Effect::RunStage`](foreshorten_core::Effect::RunStage).
 
 pub mod breaker;
+mod code_cache;
 mod desk;
 #[cfg(feature = "dylib")]
 pub mod dylib;
@@ -26,6 +27,10 @@ pub mod line;
 mod load;
 mod manifest;
 mod metrics;
+mod reload;
+pub mod sealed;
+pub mod signature;
+mod span;
 mod stage;
 mod summary;
 
@@ -40,13 +45,16 @@ pub mod wasm;
 #[cfg(feature = "wasm")]
 pub mod wasm;
 
+pub use code_cache::{CacheError, CodeCache, Loads, MOST_BYTES};
 pub use desk::code_of;
 pub use fault::{Fault, LoadError};
 pub use guest::{Call, Done, Guest, Job, ModelAsk, Spent, SummaryJob};
 pub use kind::FileKind;
 pub use limits::Limits;
 pub use manifest::{Manifest, Settings, sha256};
-pub use metrics::Metrics;
+pub use metrics::{Account, Metrics};
+pub use reload::{Reloadable, Reloading};
+pub use signature::TrustedKeys;
 pub use stage::{OnFailure, Required, StagePlugin, Stages};
 pub use summary::{Step, SummaryPlugin};
 pub use wasm::Loader;

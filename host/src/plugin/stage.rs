@@ -13,11 +13,12 @@ use foreshorten_core::{
     plan::{self, Stage},
     transcript::Transcript,
 };
+use tracing::Span;
 
 use super::breaker::Breaker;
 use super::desk::Desk;
 use super::line::{Answer, Line, Message};
-use super::{Call, Done, Fault, Guest, Job, Limits, Metrics};
+use super::{Call, Done, Fault, Guest, Job, Limits, Metrics, span};
 
 /// What is done when a plugin fails, or is left alone because it kept failing.
 #[derive(Clone, Default)]
@@ -110,8 +111,8 @@ impl std::fmt::Debug for StagePlugin {
 
 /// What is to be done about a pending stage.
 enum Begun {
-    /// Call it.
-    Call(Job, Sender<Answer>),
+    /// Call it, within this span.
+    Call(Job, Sender<Answer>, Span),
     /// It is over already: it was left out.
     Over(Result<(), Required>),
 }
@@ -155,13 +156,28 @@ impl StagePlugin {
         compactor: &mut Compactor<P>,
         transcript: &dyn Transcript,
     ) -> Result<(), Required> {
+        self.run_counted(compactor, transcript, &mut Metrics::default())
+    }
+
+    /// As [`run`](Self::run); what this call did is added to `account` too.
+    ///
+    /// # Errors
+    /// It failed and is required.
+    pub fn run_counted<P: Borrow<Policy>>(
+        &self,
+        compactor: &mut Compactor<P>,
+        transcript: &dyn Transcript,
+        account: &mut Metrics,
+    ) -> Result<(), Required> {
         let (send, messages) = channel();
-        let (job, answers) = match self.begin(compactor, transcript, move |message| send.send(message).is_ok()) {
-            Begun::Call(job, answers) => (job, answers),
+        let send = move |message| send.send(message).is_ok();
+        let (job, answers, span) = match self.begin(compactor, transcript, send, account) {
+            Begun::Call(job, answers, span) => (job, answers, span),
             Begun::Over(result) => return result,
         };
-        let guest = Arc::clone(&self.guest);
-        let thread = std::thread::Builder::new().name("plugin".into()).spawn(move || run_job(&*guest, job));
+        let (guest, within) = (Arc::clone(&self.guest), span.clone());
+        let call = move || within.in_scope(|| run_job(&*guest, job));
+        let thread = std::thread::Builder::new().name("plugin".into()).spawn(call);
         let mut desk = Desk::default();
         let mut done = None;
         if let Err(error) = thread {
@@ -182,7 +198,7 @@ impl StagePlugin {
             }
         }
         let done = done.unwrap_or_else(|| Done::failed(Fault::NoAnswer));
-        self.finish(compactor, transcript, &desk, done)
+        self.finish(compactor, transcript, &desk, done, &span, account)
     }
 
     /// As [`run`](Self::run), without holding the thread: the call runs on the blocking pool of the runtime.
@@ -194,14 +210,28 @@ impl StagePlugin {
         compactor: &mut Compactor<P>,
         transcript: &(dyn Transcript + Sync),
     ) -> Result<(), Required> {
+        self.run_async_counted(compactor, transcript, &mut Metrics::default()).await
+    }
+
+    /// As [`run_async`](Self::run_async); what this call did is added to `account` too.
+    ///
+    /// # Errors
+    /// It failed and is required.
+    pub async fn run_async_counted<P: Borrow<Policy> + Send>(
+        &self,
+        compactor: &mut Compactor<P>,
+        transcript: &(dyn Transcript + Sync),
+        account: &mut Metrics,
+    ) -> Result<(), Required> {
         let (send, mut messages) = tokio::sync::mpsc::unbounded_channel();
-        let (job, answers) = match self.begin(compactor, transcript, move |message| send.send(message).is_ok()) {
-            Begun::Call(job, answers) => (job, answers),
+        let send = move |message| send.send(message).is_ok();
+        let (job, answers, span) = match self.begin(compactor, transcript, send, account) {
+            Begun::Call(job, answers, span) => (job, answers, span),
             Begun::Over(result) => return result,
         };
         let _turn = CALLS.acquire().await;
-        let guest = Arc::clone(&self.guest);
-        let call = tokio::task::spawn_blocking(move || run_job(&*guest, job));
+        let (guest, within) = (Arc::clone(&self.guest), span.clone());
+        let call = tokio::task::spawn_blocking(move || within.in_scope(|| run_job(&*guest, job)));
         let mut desk = Desk::default();
         let mut done = None;
         while let Some(message) = messages.recv().await {
@@ -221,7 +251,7 @@ impl StagePlugin {
         }
         drop(call);
         let done = done.unwrap_or_else(|| Done::failed(Fault::Host("its call was cut off".into())));
-        self.finish(compactor, transcript, &desk, done)
+        self.finish(compactor, transcript, &desk, done, &span, account)
     }
 
     fn breaker_label(&self) -> String {
@@ -237,13 +267,14 @@ impl StagePlugin {
         compactor: &mut Compactor<P>,
         transcript: &dyn Transcript,
         send: impl Fn(Message) -> bool + Send + 'static,
+        account: &mut Metrics,
     ) -> Begun {
         let state = compactor.state();
         let turn = state.turn();
         let breaker = state.label(&self.breaker_label()).map(Breaker::parse).unwrap_or_default();
         let aggressive = compactor.pass_mode() == Some(Mode::Aggressive);
         if !breaker.allows(turn, aggressive) {
-            self.with_metrics(|metrics| metrics.skipped += 1);
+            self.count(account, &Metrics { skipped: 1, ..Metrics::default() });
             let why = format!("left alone after {} failures, until turn {}", breaker.faults(), breaker.next_try());
             return Begun::Over(self.give_up(compactor, transcript, &why));
         }
@@ -259,7 +290,7 @@ impl StagePlugin {
             limits: self.limits,
             condenses_as: self.may_condense.then(|| self.name.clone()),
         };
-        Begun::Call(job, answers)
+        Begun::Call(job, answers, span::of(&self.name, &self.digest, Call::Plan, Some(turn)))
     }
 
     fn finish<P: Borrow<Policy>>(
@@ -268,14 +299,18 @@ impl StagePlugin {
         transcript: &dyn Transcript,
         desk: &Desk,
         done: Done,
+        span: &Span,
+        account: &mut Metrics,
     ) -> Result<(), Required> {
+        let _within = span.enter();
         let turn = compactor.state().turn();
         let label = self.breaker_label();
         let mut breaker = compactor.state().label(&label).map(Breaker::parse).unwrap_or_default();
-        self.with_metrics(|metrics| {
-            metrics.spent(&done.spent);
-            metrics.refusals(&desk.refused);
-        });
+        let mut call = Metrics::default();
+        call.spent(&done.spent);
+        call.refusals(&desk.refused);
+        span::spent(span, &done.spent);
+        span.record("refused", call.refused_count());
         let fault = match done.result {
             Ok(()) => {
                 let tried = desk.accepted + desk.refused.iter().map(|(_, count)| count).sum::<u64>();
@@ -296,17 +331,21 @@ impl StagePlugin {
                     compactor.set_label(&label, &breaker.label());
                 }
                 let saved = compactor.commit_stage();
-                self.with_metrics(|metrics| {
-                    metrics.accepted += desk.accepted;
-                    metrics.tokens_saved += saved;
-                });
+                (call.accepted, call.tokens_saved) = (desk.accepted, saved);
+                span.record("accepted", call.accepted);
+                span.record("tokens_saved", saved);
+                span::outcome(span, Ok("ok"));
+                self.count(account, &call);
                 return Ok(());
             }
             Err(fault) => fault,
         };
         breaker.fail(turn);
         compactor.set_label(&label, &breaker.label());
-        self.with_metrics(|metrics| metrics.fault(&fault));
+        call.fault(&fault);
+        self.count(account, &call);
+        span.record("accepted", 0);
+        span::outcome(span, Err(&fault));
         tracing::warn!(plugin = %self.name, kind = fault.kind(), %fault, "a plugin failed");
         self.give_up(compactor, transcript, &fault.to_string())
     }
@@ -333,7 +372,13 @@ impl StagePlugin {
         Ok(())
     }
 
-    fn with_metrics(&self, change: impl FnOnce(&mut Metrics)) {
+    /// Adds what one call did, here and to the account of who asked.
+    fn count(&self, account: &mut Metrics, call: &Metrics) {
+        self.with_metrics(|metrics| metrics.add(call));
+        account.add(call);
+    }
+
+    pub(super) fn with_metrics(&self, change: impl FnOnce(&mut Metrics)) {
         change(&mut self.metrics.lock().unwrap_or_else(PoisonError::into_inner));
     }
 }

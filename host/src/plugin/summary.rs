@@ -1,5 +1,6 @@
 //! A summarizer that is a plugin: it asks a model, or writes; it never calls one itself.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -11,11 +12,12 @@ use foreshorten_core::{
     state::{Guard, Ledger},
     transcript::{Columns, EntryKind, Transcript},
 };
+use tracing::Span;
 
 use super::desk::{Desk, Settled};
 use super::line::{Line, Message};
 use super::stage::{CALLS, run_job};
-use super::{Call, Done, Fault, Guest, Job, Limits, Metrics, ModelAsk, SummaryJob};
+use super::{Call, Done, Fault, Guest, Job, Limits, Metrics, ModelAsk, SummaryJob, span};
 use crate::provider::{FinishReason, ModelRequest, ProviderError, Settings, Usage};
 use crate::record::{Message as RecordMessage, Record};
 use crate::summarizer::{Summarizer, Summary, SummaryAsk, SummaryError};
@@ -29,6 +31,8 @@ pub struct SummaryPlugin {
     pub(super) limits: Limits,
     pub(super) guest: Arc<dyn Guest>,
     pub(super) metrics: Mutex<Metrics>,
+    /// It was seen to ask a model.
+    pub(super) asks: AtomicBool,
 }
 
 impl std::fmt::Debug for SummaryPlugin {
@@ -65,10 +69,17 @@ impl SummaryPlugin {
         self.metrics.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Writes a summary where there is no model to ask: a summarizer that asks for one fails.
+    /// Whether it was seen to ask a model: in the run over a built-in record when it was loaded, or since. Where there is
+    /// no model it is of no use then.
+    #[must_use]
+    pub fn asks_model(&self) -> bool {
+        self.asks.load(Ordering::Relaxed)
+    }
+
+    /// Writes a summary where there is no model to ask.
     ///
     /// # Errors
-    /// How it failed.
+    /// How it failed; [`Fault::NoModel`] when it asks a model.
     pub fn write(
         &self,
         request: &SummaryRequest,
@@ -76,21 +87,37 @@ impl SummaryPlugin {
         columns: &Columns,
         ledger: &Ledger,
     ) -> Result<String, Fault> {
-        match self.step(job_of(request, Vec::new()), &Settled { record, columns, ledger })? {
+        self.write_counted(request, record, columns, ledger, &mut Metrics::default())
+    }
+
+    /// As [`write`](Self::write); what this call did is added to `account` too.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn write_counted(
+        &self,
+        request: &SummaryRequest,
+        record: &dyn Transcript,
+        columns: &Columns,
+        ledger: &Ledger,
+        account: &mut Metrics,
+    ) -> Result<String, Fault> {
+        match self.step(job_of(request, Vec::new()), &Settled { record, columns, ledger }, account)? {
             Step::Written(text) => Ok(text),
-            Step::Ask(_) => Err(Fault::Refused("it asks a model, and there is none here".into())),
+            Step::Ask(_) => Err(Fault::NoModel),
         }
     }
 
     /// One step. The call has a thread of its own; this one answers what it asks.
-    fn step(&self, job: SummaryJob, sight: &Settled<'_>) -> Result<Step, Fault> {
+    fn step(&self, job: SummaryJob, sight: &Settled<'_>, account: &mut Metrics) -> Result<Step, Fault> {
+        let span = span::of(&self.name, &self.digest, Call::Step, Some(sight.ledger.state().turn()));
         let (send, messages) = channel();
         let (line, answers) = Line::new(move |message| send.send(message).is_ok());
         let job = self.job(job, line, sight.columns.len());
-        let guest = Arc::clone(&self.guest);
+        let (guest, within) = (Arc::clone(&self.guest), span.clone());
         std::thread::Builder::new()
             .name("plugin".into())
-            .spawn(move || run_job(&*guest, job))
+            .spawn(move || within.in_scope(|| run_job(&*guest, job)))
             .map_err(|error| Fault::Host(error.to_string()))?;
         let mut desk = Desk::default();
         loop {
@@ -98,8 +125,8 @@ impl SummaryPlugin {
                 Ok(Message::Ask(ask)) => {
                     let _ = answers.send(desk.look(sight, ask));
                 }
-                Ok(Message::Done(done)) => return self.judge(*done),
-                Err(_) => return self.judge(Done::failed(Fault::Host("its thread ended".into()))),
+                Ok(Message::Done(done)) => return self.judge(*done, &span, account),
+                Err(_) => return self.judge(Done::failed(Fault::Host("its thread ended".into())), &span, account),
             }
         }
     }
@@ -111,23 +138,26 @@ impl SummaryPlugin {
         record: &Record,
         columns: &Columns,
         ledger: &Ledger,
+        account: &mut Metrics,
     ) -> Result<Step, Fault> {
+        // Which turn it is the runner does not say to summarizers.
+        let span = span::of(&self.name, &self.digest, Call::Step, None);
         let (send, mut messages) = tokio::sync::mpsc::unbounded_channel();
         let (line, answers) = Line::new(move |message| send.send(message).is_ok());
         let job = self.job(job, line, columns.len());
-        let guest = Arc::clone(&self.guest);
+        let (guest, within) = (Arc::clone(&self.guest), span.clone());
         let _turn = CALLS.acquire().await;
-        drop(tokio::task::spawn_blocking(move || run_job(&*guest, job)));
+        drop(tokio::task::spawn_blocking(move || within.in_scope(|| run_job(&*guest, job))));
         let mut desk = Desk::default();
         while let Some(message) = messages.recv().await {
             match message {
                 Message::Ask(ask) => {
                     let _ = answers.send(desk.look(&Settled { record, columns, ledger }, ask));
                 }
-                Message::Done(done) => return self.judge(*done),
+                Message::Done(done) => return self.judge(*done, &span, account),
             }
         }
-        self.judge(Done::failed(Fault::Host("its thread ended".into())))
+        self.judge(Done::failed(Fault::Host("its thread ended".into())), &span, account)
     }
 
     fn job(&self, summary: SummaryJob, line: Line, entries: usize) -> Job {
@@ -143,18 +173,23 @@ impl SummaryPlugin {
         }
     }
 
-    fn judge(&self, done: Done) -> Result<Step, Fault> {
+    fn judge(&self, done: Done, span: &Span, account: &mut Metrics) -> Result<Step, Fault> {
         let Done { result, asked, sections, spent, .. } = done;
         let result = result.and_then(|()| match (asked, sections.is_empty()) {
             (Some(ask), true) => Ok(Step::Ask(ask)),
             (None, false) => Ok(Step::Written(joined(&sections))),
             _ => Err(Fault::NoAnswer),
         });
-        let mut metrics = self.metrics.lock().unwrap_or_else(PoisonError::into_inner);
-        metrics.spent(&spent);
+        let mut call = Metrics::default();
+        call.spent(&spent);
         if let Err(fault) = &result {
-            metrics.fault(fault);
+            call.fault(fault);
         }
+        self.asks.fetch_or(matches!(result, Ok(Step::Ask(_))), Ordering::Relaxed);
+        span::spent(span, &spent);
+        span::outcome(span, result.as_ref().map(|step| if matches!(step, Step::Ask(_)) { "asks" } else { "ok" }));
+        self.metrics.lock().unwrap_or_else(PoisonError::into_inner).add(&call);
+        account.add(&call);
         result
     }
 }
@@ -217,7 +252,10 @@ impl Summarizer for SummaryPlugin {
         let mut usage = Usage::default();
         let mut replies = Vec::new();
         for _ in 0..self.limits.steps.max(1) {
-            let step = self.step_async(job_of(ask.request, replies.clone()), ask.record, &columns, &ledger).await;
+            let job = job_of(ask.request, replies.clone());
+            let mut call = Metrics::default();
+            let step = self.step_async(job, ask.record, &columns, &ledger, &mut call).await;
+            ask.account.lock().unwrap_or_else(PoisonError::into_inner).add(&self.name, &call);
             match step.map_err(|fault| SummaryError::Other(format!("{}: {fault}", self.name)))? {
                 Step::Written(text) => return Ok(Summary { text, finish: Finish::Complete, usage }),
                 Step::Ask(model) => {

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use super::{Limits, LoadError, StagePlugin, SummaryPlugin};
+use super::signature::TrustedKeys;
+use super::{CodeCache, Limits, LoadError, Loads, StagePlugin, SummaryPlugin};
 
 /// Loads plugins; here: says that it cannot.
 #[derive(Debug, Default)]
@@ -17,6 +18,26 @@ impl Loader {
     pub fn new(caps: Limits) -> Result<Self, LoadError> {
         let _ = caps;
         Ok(Self {})
+    }
+
+    /// Would keep compiled code in this cache.
+    #[must_use]
+    pub fn cached(self, cache: CodeCache) -> Self {
+        let _ = cache;
+        self
+    }
+
+    /// Would load only what one of these keys signed.
+    #[must_use]
+    pub fn trusting(self, keys: TrustedKeys) -> Self {
+        let _ = keys;
+        self
+    }
+
+    /// How often it compiled: never.
+    #[must_use]
+    pub fn loads(&self) -> Loads {
+        Loads::default()
     }
 
     /// Loads a stage.

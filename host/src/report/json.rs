@@ -7,7 +7,8 @@
 //! ```
 //!
 //! A session has the fields of [`ReplayReport`] under their own names: `session`, `format`, `format_reason`, `policy`,
-//! `window`, `usable`, `trigger`, `target`, `price`, `turns`, `passes`, `totals`, `baselines`, `levels`, `notes`.
+//! `window`, `usable`, `trigger`, `target`, `price`, `turns`, `passes`, `totals`, `baselines`, `levels`, `notes`, `plugins`
+//! (by name, the fields of [`Metrics`](crate::plugin::Metrics)).
 //! Those of its parts are documented at [`TurnRow`](super::TurnRow), [`PassRow`](super::PassRow),
 //! [`Totals`](crate::economics::Totals) and so on. Besides:
 //!

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use crate::economics::{BreakEven, Money, PriceRow, Totals};
+use crate::plugin::Account;
 
 /// Names of the levels, by code.
 pub const LEVEL_NAMES: [&str; 6] = ["verbatim", "elided", "condensed", "preview", "cleared", "covered"];
@@ -43,6 +44,8 @@ pub struct ReplayReport {
     pub levels: Vec<LevelColumn>,
     /// Anything the reader should know: entries skipped, parts read as text, a window assumed.
     pub notes: Vec<String>,
+    /// What plugins did, by name.
+    pub plugins: Account,
 }
 
 /// The chosen row of the price table, for show.

@@ -58,6 +58,9 @@ pub fn head(report: &ReplayReport, style: Style) -> String {
     for note in &report.notes {
         labelled(&mut text, "note", &plain(note));
     }
+    for (name, metrics) in &report.plugins.0 {
+        labelled(&mut text, "plugin", &plain(&format!("{name}: {metrics}")));
+    }
     text
 }
 

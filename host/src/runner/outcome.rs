@@ -7,6 +7,7 @@ use foreshorten_core::notice::CompactionNotice;
 use super::Truncation;
 use crate::context::{PolicyError, PolicyUsage};
 use crate::formats::FormatError;
+use crate::plugin::Account;
 use crate::provider::{FinishReason, ProviderError, Usage};
 use crate::session::CommitError;
 use crate::stores::StoreError;
@@ -49,6 +50,8 @@ pub struct RunOutcome {
     pub store_failures: u32,
     /// Times another runner's writes were joined.
     pub joined: u32,
+    /// What plugins did in this run, by name.
+    pub plugins: Account,
 }
 
 /// Why a run gave up. What was recorded stays, and the run can be gone on with.

@@ -264,6 +264,7 @@ impl Runner {
     }
 
     pub(super) async fn tell_result(&self, session: &mut Session, outcome: &mut RunOutcome, result: &ContextResult) {
+        outcome.plugins.join(&result.plugins);
         let id = || session.id.clone();
         for why in &result.summary_failures {
             self.tell(Event::SummaryFailed { session: id(), why: why.clone() });

@@ -25,7 +25,7 @@ pub use scoped::ScopedStore;
 pub use stored::Stored;
 pub use upkeep::{Collected, Verified};
 
-pub(crate) use atomic::{about, open_private, private_folder, sync_folder};
+pub(crate) use atomic::{about, open_plain, open_private, private_folder, sync_folder};
 pub(crate) use file::blocking;
 pub(crate) use names::strict_name;
 

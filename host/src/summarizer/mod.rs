@@ -6,11 +6,12 @@ mod llm;
 pub use extractive::ExtractiveSummarizer;
 pub use llm::{LlmSummarizer, SummaryMode};
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use foreshorten_core::{Finish, SummaryRequest};
 
+use crate::plugin::Account;
 use crate::provider::{Provider, ProviderError, Settings, Usage};
 use crate::record::Record;
 use crate::tool::ToolSpec;
@@ -42,6 +43,8 @@ pub struct SummaryAsk<'a> {
     pub view_tokens: u64,
     /// Calls of this pass so far that were too long for the model.
     pub overflows: u32,
+    /// Where a plugin adds what it did.
+    pub account: &'a Mutex<Account>,
 }
 
 /// A summary.

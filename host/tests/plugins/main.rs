@@ -2,10 +2,14 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests are test code")]
 
+mod asking;
+mod cache;
 mod dylib;
 mod guests;
 mod hostile;
 mod loading;
 mod program;
 mod sessions;
+mod signed;
+mod spans;
 mod support;

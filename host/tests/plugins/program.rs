@@ -99,4 +99,7 @@ fn compact_takes_a_stage_and_a_summarizer_and_keeps_their_state() {
         "{notice}"
     );
     assert!(out.stdout.len() < 30_000, "{}", out.stdout.len());
+    let notice: serde_json::Value = serde_json::from_str(&notice).unwrap();
+    let account = &notice["plugins"]["dedupe-reads"];
+    assert!(account["calls"] == 1 && account["tokens_saved"].as_u64() > Some(0), "{notice}");
 }

@@ -8,18 +8,21 @@ mod abi;
 mod host;
 
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use super::load;
 use super::manifest::Settings;
+use super::signature::TrustedKeys;
 use super::{Call, Done, Fault, Guest, Job, LoadError, Metrics, StagePlugin, SummaryPlugin, line::Line};
 use abi::{ABI_MAJOR, ABI_MINOR, Entry, Factory, MAGIC, SYMBOL, Str};
 
 /// Loads native libraries. Making one is the operator's permission.
 #[derive(Debug, Default)]
-#[non_exhaustive]
-pub struct DylibLoader {}
+pub struct DylibLoader {
+    trusted: TrustedKeys,
+}
 
 /// A table of a loaded library.
 struct Native {
@@ -47,8 +50,15 @@ impl Guest for Native {
 impl DylibLoader {
     /// A loader: from here on, libraries that are pinned are loaded.
     #[must_use]
-    pub const fn new() -> Self {
-        Self {}
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Loads only what one of these keys signed, besides being pinned. Default: no keys, and signatures are not looked at.
+    #[must_use]
+    pub fn trusting(mut self, keys: TrustedKeys) -> Self {
+        self.trusted = keys;
+        self
     }
 
     /// Loads a stage from a `plugin.toml` with `sha256`, or from a library with its `FILE.sha256` beside it.
@@ -83,6 +93,7 @@ impl DylibLoader {
             limits: settings.limits,
             guest,
             metrics: Mutex::new(Metrics::default()),
+            asks: AtomicBool::new(false),
         })
     }
 
@@ -94,6 +105,8 @@ impl DylibLoader {
         };
         is_private(&file)?;
         let (bytes, digest) = load::read(&file, Some(pinned), MOST_BYTES)?;
+        let name = load::name_for(&settings, &file);
+        self.trusted.check(&bytes, &name, &settings)?;
         let factory = factory(&bytes, key)?;
         let guest = Native { factory };
         let config = Arc::from(settings.config.as_deref().unwrap_or("{}"));
@@ -108,7 +121,6 @@ impl DylibLoader {
             condenses_as: None,
         };
         guest.call(job).0.result.map_err(|fault| LoadError::Check("check", fault))?;
-        let name = load::name_for(&settings, &file);
         Ok((settings, name, digest, Arc::new(guest)))
     }
 }
