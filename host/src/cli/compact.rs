@@ -82,7 +82,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         None => args.policy.clone(),
     };
     options.load_plugins()?;
-    let summarizer = load_summarizer(&args.summarizer)?;
+    let summarizer = load_summarizer(&args.summarizer, options.allow_native)?;
     // A policy that cannot be meant is said before stdin is read.
     options.build(Some(args.window), "", true, false)?;
     let (state, mut state_reset) = files::state(args.state.as_deref())?;

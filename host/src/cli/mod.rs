@@ -29,7 +29,7 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 
 use failure::Failure;
 use foreshorten::drive::{Summaries, SummarizerChoice};
-use foreshorten::plugin::{Limits, Loader};
+use foreshorten::plugin::{Limits, Loader, Loaders};
 
 /// View-only context management for LLM agents.
 ///
@@ -98,8 +98,8 @@ pub(crate) fn run() -> ExitCode {
 }
 
 /// The summarizer that was chosen.
-fn load_summarizer(choice: &SummarizerChoice) -> Result<Summaries, Failure> {
-    let loaded = choice.load(|| Loader::new(Limits::caps()));
+fn load_summarizer(choice: &SummarizerChoice, allow_native: bool) -> Result<Summaries, Failure> {
+    let loaded = choice.load(&mut Loaders::new(|| Loader::new(Limits::caps()), allow_native));
     loaded.map_err(|error| Failure::Usage(format!("--summarizer {choice}: {error}")))
 }
 

@@ -67,7 +67,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         None => args.policy.clone(),
     };
     options.load_plugins()?;
-    let summarizer = load_summarizer(&args.summarizer)?;
+    let summarizer = load_summarizer(&args.summarizer, options.allow_native)?;
     options.build(Some(args.window), "", true, false)?;
     let prices = match &args.prices {
         Some(path) => PriceTable::load(path),

@@ -6,6 +6,7 @@ mod dylib;
 mod guests;
 mod hostile;
 mod loading;
+mod native;
 mod program;
 mod sessions;
 mod support;
