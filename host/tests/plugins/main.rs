@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests are test code")]
 
+mod builtin;
 mod dylib;
 mod guests;
 mod hostile;

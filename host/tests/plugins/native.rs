@@ -125,22 +125,23 @@ foreshorten_plugin::stage!(Odd);
 
 #[test]
 fn a_panic_or_a_flood_in_a_library_fails_the_call_and_nothing_else() {
-    let folder = tempfile::tempdir().unwrap();
+    let temporary = tempfile::tempdir().unwrap();
+    let folder = temporary.path().join("odd-library");
     let sdk = repository().join("plugins/sdk");
     let manifest = format!(
         "[package]\nname = \"odd\"\nversion = \"0.1.0\"\nedition = \"2024\"\n[lib]\ncrate-type = [\"cdylib\"]\n\
          [dependencies]\nforeshorten-plugin = {{ path = {sdk:?} }}\n[profile.native]\ninherits = \"release\"\n[workspace]\n"
     );
-    std::fs::create_dir(folder.path().join("src")).unwrap();
-    std::fs::write(folder.path().join("Cargo.toml"), manifest).unwrap();
-    std::fs::write(folder.path().join("src/lib.rs"), ODD).unwrap();
+    std::fs::create_dir_all(folder.join("src")).unwrap();
+    std::fs::write(folder.join("Cargo.toml"), manifest).unwrap();
+    std::fs::write(folder.join("src/lib.rs"), ODD).unwrap();
     std::fs::write(
-        folder.path().join("Cargo.lock"),
+        folder.join("Cargo.lock"),
         "version = 4\n\n[[package]]\nname = \"foreshorten-plugin\"\nversion = \"0.1.0\"\n\n[[package]]\nname = \"odd\"\n\
          version = \"0.1.0\"\ndependencies = [\n \"foreshorten-plugin\",\n]\n",
     )
     .unwrap();
-    let library = library(folder.path());
+    let library = library(&folder);
     let load = |config: &str| {
         let sha256 = Some(sha256(&std::fs::read(&library).unwrap()));
         let settings =
