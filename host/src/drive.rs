@@ -9,7 +9,7 @@ use foreshorten_core::{
     transcript::Transcript,
 };
 
-use crate::plugin::{Account, LoadError, Loader, Metrics, Required, Stages, SummaryPlugin};
+use crate::plugin::{Account, LoadError, Loaders, Metrics, Required, Stages, SummaryPlugin};
 use crate::stores::FileStore;
 
 /// Who writes summaries, of those that come along.
@@ -40,7 +40,10 @@ impl FromStr for SummarizerChoice {
             "none" => Ok(Self::Kind(SummarizerKind::None)),
             "extractive" => Ok(Self::Kind(SummarizerKind::Extractive)),
             file if is_plugin(file) => Ok(Self::File(file.into())),
-            _ => Err("expected none, extractive, or the path of a .wasm file or plugin.toml".into()),
+            _ => Err(
+                "expected none, extractive, or the path of a plugin: a .wasm file, a native library, or a plugin.toml"
+                    .into(),
+            ),
         }
     }
 }
@@ -60,11 +63,11 @@ impl SummarizerChoice {
     ///
     /// # Errors
     /// Why it is not loaded.
-    pub fn load(&self, loader: impl FnOnce() -> Result<Loader, LoadError>) -> Result<Summaries, LoadError> {
+    pub fn load(&self, loaders: impl FnOnce() -> Result<Loaders, LoadError>) -> Result<Summaries, LoadError> {
         Ok(match self {
             Self::Kind(SummarizerKind::None) => Summaries::None,
             Self::Kind(SummarizerKind::Extractive) => Summaries::Extractive,
-            Self::File(path) => Summaries::Plugin(Arc::new(loader()?.summarizer(path)?)),
+            Self::File(path) => Summaries::Plugin(Arc::new(loaders()?.summarizer(path)?)),
         })
     }
 }
@@ -72,7 +75,8 @@ impl SummarizerChoice {
 /// Whether a name in a pipeline means a file.
 #[must_use]
 pub fn is_plugin(name: &str) -> bool {
-    [".wasm", ".toml"].iter().any(|ending| name.ends_with(ending)) || name.contains(std::path::is_separator)
+    [".wasm", ".toml", ".so", ".dylib", ".dll"].iter().any(|ending| name.ends_with(ending))
+        || name.contains(std::path::is_separator)
 }
 
 /// Who writes summaries, ready to.

@@ -14,7 +14,7 @@ use foreshorten_core::{
 use serde::{Deserialize, Deserializer};
 
 use crate::drive::is_plugin;
-use crate::plugin::{CodeCache, Limits, LoadError, Loader, Stages, TrustedKeys};
+use crate::plugin::{CodeCache, Limits, LoadError, Loader, Loaders, Stages, TrustedKeys};
 
 /// Declares the options once: as flags, as keys of a TOML table, and how one set overrides another.
 macro_rules! options {
@@ -28,6 +28,11 @@ macro_rules! options {
             #[arg(long = "tool-rule", value_name = "NAME=RULE", value_parser = tool_rule, help_heading = "Policy")]
             #[serde(deserialize_with = "tool_rules")]
             pub tool_rules: Vec<(String, ToolRule)>,
+            /// Load plugins that are native libraries too, where their SHA-256 is pinned. They are trusted: nothing
+            /// bounds what they do. Only a flag, never a key of a file.
+            #[arg(long, help_heading = "Plugins")]
+            #[serde(deserialize_with = "only_a_flag")]
+            pub allow_native: bool,
             /// Plugins among the stages, by the path given: filled by [`PolicyOptions::load_plugins`].
             #[arg(skip)]
             #[serde(skip)]
@@ -243,14 +248,14 @@ impl PolicyOptions {
     /// The first that is not loaded, and why.
     pub fn load_plugins(&mut self) -> Result<(), OptionError> {
         let paths: Vec<String> = self.names()?.into_iter().filter(|name| is_plugin(name)).collect();
-        let mut loader = None;
+        let mut loaders = None;
         for path in paths {
             let failed = |error| OptionError::Plugin(path.clone(), error);
-            let loader = match &mut loader {
-                Some(loader) => loader,
-                none => none.insert(self.loader().map_err(failed)?),
+            let loaders = match &mut loaders {
+                Some(loaders) => loaders,
+                none => none.insert(self.loaders().map_err(failed)?),
             };
-            let plugin = loader.stage(Path::new(&path)).map_err(failed)?;
+            let plugin = loaders.stage(Path::new(&path)).map_err(failed)?;
             let name = self.loaded.stages.push(plugin).name().to_owned();
             self.loaded.paths.push((path, name));
         }
@@ -268,6 +273,16 @@ impl PolicyOptions {
             loader = loader.cached(CodeCache::at(folder));
         }
         Ok(loader)
+    }
+
+    /// The loaders of components and of native libraries by these options. That of components is made when the first
+    /// one is met.
+    ///
+    /// # Errors
+    /// A file of keys that cannot be read.
+    pub fn loaders(&self) -> Result<Loaders, LoadError> {
+        let cache = self.plugin_cache.as_deref().filter(|folder| *folder != "off").map(CodeCache::at);
+        Ok(Loaders::new(Limits::caps(), cache, self.trusted_keys()?, self.allow_native))
     }
 
     /// The keys that these options trust.
@@ -506,6 +521,11 @@ fn rule_of(rule: &str) -> Result<ToolRule, String> {
         "ordinary" => Ok(ToolRule::Ordinary),
         _ => Err(format!("`{rule}` is no rule; known are never, keep-arguments, drop-first, ordinary")),
     }
+}
+
+/// Data must not switch on what only an operator may.
+fn only_a_flag<'de, D: Deserializer<'de>>(_: D) -> Result<bool, D::Error> {
+    Err(serde::de::Error::custom("allow_native is no setting of a file: give --allow-native on the command line"))
 }
 
 fn tool_rules<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<(String, ToolRule)>, D::Error> {

@@ -25,12 +25,15 @@ typedef struct { const uint8_t *ptr; size_t len; } fs_str;
 typedef struct fs_call fs_call; /* one call: opaque, and gone when it returns */
 
 /* Columns. */
-enum { FS_KINDS, FS_MARKS, FS_LEVELS, FS_GROUPS, FS_PAIRS, FS_WEIGHTS, FS_VIEW_WEIGHTS, FS_SIZES, FS_TOOL_IDS };
-/* Decisions: a and b are head and tail of OFFLOAD, the part of ELIDE_PART. For SNIP, REQUEST_SUMMARY and PIN there is one
- * number where the others have entries: the first group, the end, the entry; a is the end of SNIP. */
+enum {
+  FS_KINDS, FS_MARKS, FS_LEVELS, FS_GROUPS, FS_PAIRS, FS_WEIGHTS, FS_VIEW_WEIGHTS, FS_SIZES, FS_TOOL_IDS, FS_RULES
+};
+/* Decisions: a and b are head and tail of OFFLOAD, a is the part of ELIDE_PART and the head of PERSIST. For SNIP,
+ * REQUEST_SUMMARY and PIN there is one number where the others have entries: the first group, the end, the entry; a is the
+ * end of SNIP. */
 enum {
   FS_CLEAR, FS_CLEAR_SUPERSEDED, FS_OFFLOAD, FS_ELIDE_MEDIA, FS_ELIDE_PART, FS_CLIP_ARGUMENTS, FS_OMIT_REASONING,
-  FS_SNIP, FS_REQUEST_SUMMARY, FS_PIN
+  FS_SNIP, FS_REQUEST_SUMMARY, FS_PIN, FS_PERSIST
 };
 /* Texts of a call: FS_TOOL is followed by the number of the tool, FS_CALL_ID by the entry, FS_REPLY and FS_SECTION by their
  * number. */
@@ -57,6 +60,13 @@ typedef struct {
   void (*explain)(fs_call *, fs_str line);
   void (*log)(fs_call *, uint8_t level, fs_str message);
   void (*fail)(fs_call *, fs_str why);                                                      /* then return 1 */
+  /* Tokens, as weights count them, that decisions would save, without making them: one number an entry, 0 where refused.
+   * Only decisions that have entries. */
+  void (*would_save)(fs_call *, uint32_t what, const uint32_t *entries, size_t count, uint32_t a, uint32_t b, uint32_t *saved);
+  uint64_t (*raw)(fs_call *, uint64_t tokens); /* tokens as weights count them that this many calibrated ones buy */
+  /* The first max bytes of the whole text of each entry, one after the other, and their lengths. Answers of how many entries;
+   * the next one did not fit. */
+  size_t (*texts)(fs_call *, const uint32_t *entries, size_t count, uint32_t max, uint8_t *out, size_t cap, uint32_t *lens);
 } fs_host;
 
 typedef struct {
@@ -76,7 +86,7 @@ typedef struct {
   uint32_t struct_size;
   uint32_t abi_major, abi_minor;
   fs_str name, version;
-  const void *(*get_factory)(fs_str key);       /* NULL: not offered */
+  const void *(*get_factory)(fs_str key);       /* NULL: not offered. What it points to stays as it is */
 } fs_entry;
 
 /* The only symbol there must be. */

@@ -402,6 +402,12 @@ impl<'a> StageContext<'a> {
         self.transcript.entry(call).name
     }
 
+    /// The operator's rule for the tool of that name.
+    #[must_use]
+    pub fn tool_rule(&self, name: &str) -> ToolRule {
+        self.desk.tool_rule(name)
+    }
+
     /// Level of an entry.
     #[must_use]
     pub fn level(&self, entry: usize) -> Level {

@@ -12,7 +12,7 @@ use super::failure::Failure;
 pub(crate) fn load(options: &mut PolicyOptions, choice: &SummarizerChoice) -> Result<Summaries, Failure> {
     let cache = options.plugin_cache.get_or_insert_with(default_cache).clone();
     options.load_plugins()?;
-    let loaded = choice.load(|| options.loader());
+    let loaded = choice.load(|| options.loaders());
     let summarizer = loaded.map_err(|error| Failure::Usage(format!("--summarizer {choice}: {error}")))?;
     // Known from the run over a built-in record: no pass need be wasted to find it out.
     if let Some(why) = summarizer.lacks_model() {

@@ -4,13 +4,13 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use foreshorten_core::{
-    plan::{Refusal, StageContext},
+    plan::{Level, Refusal, StageContext, ToolRule},
     state::Ledger,
     text::floor_boundary,
     transcript::{Columns, EntryKind, NONE, PartRef, Transcript, text_of},
 };
 
-use super::line::{Answer, Ask, Column, Room};
+use super::line::{Answer, Ask, Cells, Column, Room};
 
 /// The record as a plugin may look at it.
 pub(super) trait Sight {
@@ -19,6 +19,9 @@ pub(super) trait Sight {
     fn level(&self, entry: usize) -> u8;
     fn view_weight(&self, entry: usize) -> u64;
     fn is_protected(&self, entry: usize) -> bool;
+    fn rule(&self, tool: &str) -> ToolRule;
+    /// Whether a note covers the group, be it shown or not.
+    fn is_noted(&self, group: usize) -> bool;
 }
 
 impl Sight for StageContext<'_> {
@@ -36,6 +39,12 @@ impl Sight for StageContext<'_> {
     }
     fn is_protected(&self, entry: usize) -> bool {
         StageContext::is_protected(self, entry)
+    }
+    fn rule(&self, tool: &str) -> ToolRule {
+        self.tool_rule(tool)
+    }
+    fn is_noted(&self, group: usize) -> bool {
+        self.open_groups(group..group + 1).is_empty()
     }
 }
 
@@ -61,6 +70,13 @@ impl Sight for Settled<'_> {
     }
     fn is_protected(&self, entry: usize) -> bool {
         self.ledger.is_pinned(self.columns, entry)
+    }
+    // Rules are about reducing; who writes a summary reduces nothing.
+    fn rule(&self, _: &str) -> ToolRule {
+        ToolRule::Ordinary
+    }
+    fn is_noted(&self, group: usize) -> bool {
+        self.ledger.note_over(self.columns, group).is_some()
     }
 }
 
@@ -99,6 +115,11 @@ impl Desk {
                 });
                 Answer::Codes(codes.collect())
             }
+            Ask::WouldSave(proposals) => {
+                let saving = |proposal| stage.saving(&proposal).map_or(0, narrow);
+                Answer::Words(proposals.into_iter().map(saving).collect())
+            }
+            Ask::Raw(tokens) => Answer::Long(stage.raw_for(tokens)),
             Ask::RequestSummary(end) => {
                 let verdict = stage.request_summary(end as usize);
                 Answer::Codes(vec![self.count(verdict)])
@@ -128,7 +149,7 @@ impl Desk {
         let len = sight.columns().len();
         let known = |entry: u32| (entry as usize) < len;
         match ask {
-            Ask::Column(column, range) => Answer::Words(self.column(sight, column, range)),
+            Ask::Column(column, range) => Answer::Cells(self.column(sight, column, range)),
             Ask::Tools => Answer::Texts(self.tools(sight).0.clone()),
             Ask::CallId(entry) if known(entry) => Answer::Text(record.entry(entry as usize).call_id.to_owned()),
             Ask::PartCount(entry) if known(entry) => Answer::Word(record.entry(entry as usize).parts),
@@ -164,25 +185,32 @@ impl Desk {
             Ask::Room => Answer::Room(Room { len: narrow(len as u64), ..Room::default() }),
             // Only stages decide.
             Ask::Decide(proposals) => Answer::Codes(vec![REFUSED; proposals.len()]),
+            Ask::WouldSave(proposals) => Answer::Words(vec![0; proposals.len()]),
+            Ask::Raw(_) => Answer::Long(0),
             Ask::RequestSummary(_) | Ask::Pin(_) => Answer::Codes(vec![REFUSED]),
         }
     }
 
-    fn column(&mut self, sight: &dyn Sight, column: Column, range: Range<u32>) -> Vec<u32> {
+    fn column(&mut self, sight: &dyn Sight, column: Column, range: Range<u32>) -> Cells {
         let columns = sight.columns();
         let record = sight.record();
         let end = (range.end as usize).min(columns.len());
         let entries = (range.start as usize).min(end)..end;
         match column {
-            Column::Kinds => entries.map(|entry| columns.kind(entry) as u32).collect(),
-            Column::Marks => entries.map(|entry| marks(sight, entry)).collect(),
-            Column::Levels => entries.map(|entry| sight.level(entry).into()).collect(),
-            Column::Groups => entries.map(|entry| narrow(columns.group(entry) as u64)).collect(),
-            Column::Pairs => entries.map(|entry| columns.pair(entry)).collect(),
-            Column::Weights => entries.map(|entry| columns.weight(entry)).collect(),
-            Column::ViewWeights => entries.map(|entry| narrow(sight.view_weight(entry))).collect(),
-            Column::Sizes => entries.map(|entry| text_bytes(record, entry)).collect(),
-            Column::ToolIds => self.tools(sight).1[entries].to_vec(),
+            Column::Kinds => Cells::Bytes(entries.map(|entry| columns.kind(entry) as u8).collect()),
+            Column::Marks => Cells::Halves(entries.map(|entry| marks(sight, entry)).collect()),
+            Column::Levels => Cells::Bytes(entries.map(|entry| sight.level(entry)).collect()),
+            Column::Groups => Cells::Words(entries.map(|entry| narrow(columns.group(entry) as u64)).collect()),
+            Column::Pairs => Cells::Words(entries.map(|entry| columns.pair(entry)).collect()),
+            Column::Weights => Cells::Words(entries.map(|entry| columns.weight(entry)).collect()),
+            Column::ViewWeights => Cells::Words(entries.map(|entry| narrow(sight.view_weight(entry))).collect()),
+            Column::Sizes => Cells::Words(entries.map(|entry| text_bytes(record, entry)).collect()),
+            Column::ToolIds => Cells::Words(self.tools(sight).1[entries].to_vec()),
+            Column::Rules => {
+                let (names, ids) = self.tools(sight);
+                let rules: Vec<u8> = names.iter().map(|name| rule_code(sight.rule(name))).collect();
+                Cells::Bytes(ids[entries].iter().map(|&id| rules.get(id as usize).copied().unwrap_or(0)).collect())
+            }
         }
     }
 
@@ -216,7 +244,37 @@ impl Desk {
     }
 }
 
-fn marks(sight: &dyn Sight, entry: usize) -> u32 {
+/// A decision about one entry, as `decisions.would-save` numbers them; `None` for one of a later host.
+#[cfg(any(feature = "dylib", feature = "wasm"))]
+pub(super) fn single(what: u8, entry: u32, a: u32, b: u32) -> Option<foreshorten_core::plan::Proposal> {
+    use foreshorten_core::plan::Proposal;
+
+    let entry = entry as usize;
+    Some(match what {
+        0 => Proposal::Clear { entry },
+        1 => Proposal::ClearSuperseded { entry },
+        2 => Proposal::Offload { entry, head: a, tail: b },
+        3 => Proposal::ElideMedia { entry, parts: None },
+        4 => Proposal::ElideMedia { entry, parts: Some(vec![a]) },
+        5 => Proposal::ClipArguments { entry },
+        6 => Proposal::OmitReasoning { entry },
+        7 => Proposal::Persist { entry, head: a },
+        _ => return None,
+    })
+}
+
+/// The code of a rule, as `plugins/wit` numbers them.
+const fn rule_code(rule: ToolRule) -> u8 {
+    match rule {
+        ToolRule::Ordinary => 0,
+        ToolRule::Never => 1,
+        ToolRule::KeepArguments => 2,
+        ToolRule::DropFirst => 3,
+        _ => REFUSED,
+    }
+}
+
+fn marks(sight: &dyn Sight, entry: usize) -> u16 {
     let columns = sight.columns();
     [
         columns.is_error(entry),
@@ -226,10 +284,11 @@ fn marks(sight: &dyn Sight, entry: usize) -> u32 {
         columns.is_recall(entry),
         columns.is_orphan(entry),
         columns.kind(entry) == EntryKind::ToolCall && columns.pair(entry) == NONE && columns.is_pending(entry),
+        sight.is_noted(columns.group(entry)) && sight.level(entry) != Level::Covered as u8,
     ]
     .iter()
     .enumerate()
-    .map(|(bit, &set)| u32::from(set) << bit)
+    .map(|(bit, &set)| u16::from(set) << bit)
     .sum()
 }
 

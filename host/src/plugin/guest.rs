@@ -38,6 +38,23 @@ pub struct Job {
     pub condenses_as: Option<String>,
 }
 
+impl Job {
+    /// A call of `check`: without a record.
+    #[must_use]
+    pub fn check(config: Arc<str>, limits: Limits) -> Self {
+        Self {
+            call: Call::Check,
+            line: None,
+            entries: 0,
+            config,
+            memo: Vec::new(),
+            summary: None,
+            limits,
+            condenses_as: None,
+        }
+    }
+}
+
 /// A summary to be written.
 #[derive(Clone, Debug, Default)]
 pub struct SummaryJob {

@@ -31,6 +31,19 @@ pub enum Column {
     Sizes,
     /// Its tool.
     ToolIds,
+    /// The operator's rule for its tool.
+    Rules,
+}
+
+/// A range of a column, as narrow as its numbers are: no answer is converted on its way to a plugin.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Cells {
+    /// Kinds, levels and rules.
+    Bytes(Vec<u8>),
+    /// Marks.
+    Halves(Vec<u16>),
+    /// All others.
+    Words(Vec<u32>),
 }
 
 /// What a plugin asks.
@@ -53,8 +66,12 @@ pub enum Ask {
     Texts(Vec<u32>, u32, u64),
     /// The room.
     Room,
+    /// Tokens as weights count them for calibrated ones.
+    Raw(u64),
     /// Decisions to be made.
     Decide(Vec<Proposal>),
+    /// Decisions to be weighed, and not made.
+    WouldSave(Vec<Proposal>),
     /// A summary to be asked for.
     RequestSummary(u32),
     /// An entry to be pinned.
@@ -64,7 +81,9 @@ pub enum Ask {
 /// What the pass answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// A column, wide enough for any.
+    /// A range of a column.
+    Cells(Cells),
+    /// What decisions would save, one number each.
     Words(Vec<u32>),
     /// One string.
     Text(String),
@@ -72,6 +91,8 @@ pub enum Answer {
     Texts(Vec<String>),
     /// One number.
     Word(u32),
+    /// One number of tokens.
+    Long(u64),
     /// The room.
     Room(Room),
     /// One code a decision.

@@ -25,6 +25,7 @@ mod limits;
 pub mod line;
 #[cfg(any(feature = "dylib", feature = "wasm"))]
 mod load;
+mod loaders;
 mod manifest;
 mod metrics;
 mod reload;
@@ -51,6 +52,7 @@ pub use fault::{Fault, LoadError};
 pub use guest::{Call, Done, Guest, Job, ModelAsk, Spent, SummaryJob};
 pub use kind::FileKind;
 pub use limits::Limits;
+pub use loaders::Loaders;
 pub use manifest::{Manifest, Settings, sha256};
 pub use metrics::{Account, Metrics};
 pub use reload::{Reloadable, Reloading};

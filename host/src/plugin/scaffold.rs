@@ -1,11 +1,13 @@
 //! What `plugin new` writes: a project that builds with what is in it.
 
 /// The SDK, as it is vendored into a new project: a plugin needs nothing that is not there.
-const SDK: [(&str, &str); 5] = [
+const SDK: [(&str, &str); 7] = [
     ("sdk/Cargo.toml", include_str!("../../../plugins/sdk/Cargo.toml")),
     ("sdk/src/lib.rs", include_str!("../../../plugins/sdk/src/lib.rs")),
     ("sdk/src/host.rs", include_str!("../../../plugins/sdk/src/host.rs")),
     ("sdk/src/fake.rs", include_str!("../../../plugins/sdk/src/fake.rs")),
+    ("sdk/src/abi.rs", include_str!("../../../plugins/sdk/src/abi.rs")),
+    ("sdk/src/native.rs", include_str!("../../../plugins/sdk/src/native.rs")),
     ("sdk/src/wasm.rs", include_str!("../../../plugins/sdk/src/wasm.rs")),
 ];
 

@@ -18,7 +18,7 @@ use tracing::Span;
 use super::breaker::Breaker;
 use super::desk::Desk;
 use super::line::{Answer, Line, Message};
-use super::{Call, Done, Fault, Guest, Job, Limits, Metrics, span};
+use super::{Call, Done, Fault, Guest, Job, Limits, LoadError, Metrics, span};
 
 /// What is done when a plugin fails, or is left alone because it kept failing.
 #[derive(Clone, Default)]
@@ -128,6 +128,27 @@ impl StagePlugin {
     #[must_use]
     pub fn digest(&self) -> &str {
         &self.digest
+    }
+
+    /// The same code under another name, with another configuration: loaded once, used in several places of a pipeline.
+    ///
+    /// # Errors
+    /// Its `check` refuses the configuration.
+    pub fn configured(&self, name: &str, config: &str) -> Result<Self, LoadError> {
+        let config: Arc<str> = config.into();
+        let checked = self.guest.call(Job::check(Arc::clone(&config), self.limits)).0;
+        checked.result.map_err(|fault| LoadError::Check("check", fault))?;
+        Ok(Self {
+            name: name.into(),
+            digest: self.digest.clone(),
+            major: self.major.clone(),
+            config,
+            limits: self.limits,
+            may_condense: self.may_condense,
+            on_failure: self.on_failure.clone(),
+            guest: Arc::clone(&self.guest),
+            metrics: Mutex::new(Metrics::default()),
+        })
     }
 
     /// Whether it may put text of its own in place of results.

@@ -52,19 +52,39 @@ static int32_t plan(const fs_host *host, fs_call *call) {
   return codes[0] == 255 ? 0 : 3;
 #endif
 }
-static const fs_stage stage = {sizeof(fs_stage), check, plan};
+#ifndef TABLE
+#define TABLE {sizeof(fs_stage), check, plan}
+#endif
+static const fs_stage stage = TABLE;
 static const void *get_factory(fs_str key) {
+  (void)stage; (void)check; (void)plan;
+#ifdef NO_FACTORY
+  return (void)key, NULL;
+#endif
+#ifdef ODD_FACTORY
+  return (const uint8_t *)&stage + 1;
+#endif
   return key.len == 9 && memcmp(key.ptr, "stage/0.1", 9) == 0 ? &stage : NULL;
 }
 static fs_entry entry;
 const fs_entry *foreshorten_plugin_entry(void) {
+#ifdef NO_ENTRY
+  return NULL;
+#endif
+#ifdef ODD_ENTRY
+  return (const fs_entry *)((const uint8_t *)&entry + 2);
+#endif
   entry.magic = MAGIC;
   entry.struct_size = (uint32_t)SIZE;
   entry.abi_major = FS_ABI_MAJOR;
   entry.abi_minor = MINOR;
+#ifdef NULLS
+  (void)get_factory;
+#else
   entry.name = str("greedy");
   entry.version = str("1.0.0");
   entry.get_factory = get_factory;
+#endif
   return &entry;
 }
 "#;
@@ -144,6 +164,14 @@ fn wrong_magic_versions_tables_and_symbols_are_named() {
         (&["MAGIC=0x12345678u"][..], "begins with 0x12345678"),
         (&["MINOR=7"], "built for plugin ABI 0.7, and this program offers 0.1"),
         (&["SIZE=24"], "has 24 bytes"),
+        (&["SIZE=(sizeof(fs_entry)-1)"], "has 55 bytes; 56 are needed"),
+        (&["NO_ENTRY"], "its entry is empty"),
+        (&["ODD_ENTRY"], "where no table can be"),
+        (&["NULLS"], "it offers no stage/0.1"),
+        (&["NO_FACTORY"], "it offers no stage/0.1"),
+        (&["ODD_FACTORY"], "where no table can be"),
+        (&["TABLE={sizeof(size_t),NULL,NULL}"], "its stage/0.1 has 8 bytes; 24 are needed"),
+        (&["TABLE={sizeof(fs_stage),check,NULL}"], "its stage/0.1 lacks a function"),
         (&["CHECK"], "its check failed: it answered: xxx"),
     ] {
         let Some(library) = compile(folder.path(), GREEDY, defines) else { return };
@@ -157,4 +185,128 @@ fn wrong_magic_versions_tables_and_symbols_are_named() {
     let Some(library) = compile(folder.path(), GREEDY, &[]) else { return };
     let error = DylibLoader::new().summarizer(&library).unwrap_err().to_string();
     assert_eq!(error, "it offers no summarizer/0.1");
+}
+
+/// A stage that hands in what no header allows, and reads with odd rooms.
+const HOSTILE: &str = r#"
+#include "foreshorten_plugin.h"
+#include <string.h>
+static fs_str str(const char *text) { fs_str s = {(const uint8_t *)text, strlen(text)}; return s; }
+static int32_t check(const fs_host *host, fs_call *call) { (void)host; (void)call; return 0; }
+static int32_t plan(const fs_host *host, fs_call *call) {
+  uint8_t bytes[64], codes[4] = {9, 9, 9, 9};
+  uint32_t words[8] = {0, 1, 2, 3, 4, 5, 6, 7}, lens[2] = {0, 0}, saved[4] = {9, 9, 9, 9};
+  fs_str none = {NULL, 5};
+  if (host->struct_size < sizeof(fs_host)) return 10;
+  /* No room at all, no room behind a null pointer, rooms that are too small. */
+  if (host->column(call, FS_KINDS, 0, 4, NULL) != 4 || host->column(call, FS_KINDS, 4000000000u, 4000000000u, words) != 0) return 11;
+  if (host->column(call, 77, 0, 8, words) != 0 || host->column(call, FS_RULES, 0, 8, words) != 8 || words[3] != 0) return 12;
+  if (host->string(call, FS_CONFIG, 0, NULL, 0) != 2 || host->string(call, FS_CONFIG, 0, bytes, 1) != 2) return 13;
+  if (host->string(call, FS_TOOL, 4000000000u, bytes, 64) != 0 || host->string(call, 99, 0, bytes, 64) != 0) return 14;
+  if (host->text(call, 2, 0, 3, bytes, 0) != 0 || host->text(call, 2, 0, 3, bytes, 5) != 5) return 15;
+  if (host->text(call, 4000000000u, 7, 1, bytes, 64) != 0 || host->part_kind(call, 2, 9) != FS_NONE) return 16;
+  words[0] = 2; words[1] = 4;
+  if (host->texts(call, words, 2, 10, bytes, 15, lens) != 1 || lens[0] != 10 || lens[1] != 0) return 17;
+  if (host->texts(call, NULL, 2, 10, bytes, 15, lens) != 0 || host->texts(call, words, 2, 10, bytes, 3, lens) != 0) return 18;
+  /* Entries there are not, decisions there are not. */
+  words[0] = 4000000000u; words[1] = 0; words[2] = 2; words[3] = 2;
+  host->would_save(call, FS_CLEAR, words, 4, 0, 0, saved);
+  if (saved[0] != 0 || saved[1] != 0 || saved[2] == 0 || saved[2] != saved[3]) return 19;
+  host->would_save(call, 12345, words, 4, 0, 0, saved);
+  if (saved[2] != 0) return 20;
+  host->decide(call, FS_CLEAR, words, 4, 0, 0, codes);
+  if (codes[0] != 1 || codes[1] != 2 || codes[2] != 0 || codes[3] != 6) return 21;
+  host->decide(call, 12345, words, 4, 0, 0, codes);
+  if (codes[0] != 255 || codes[3] != 255) return 22;
+  host->decide(call, FS_PIN, NULL, 3, 0, 0, codes);
+  host->decide(call, FS_CLEAR, words, 4, 0, 0, NULL);
+  words[0] = 6;
+  host->decide(call, FS_PERSIST, words, 1, 20, 0, codes);
+  if (codes[0] != 0) return 23;
+  if (host->raw(call, 1000) == 0 || host->number(call, 9999) != 0 || host->span(call, words, 8) != 0) return 24;
+  /* Texts that are null, and not UTF-8. */
+  bytes[0] = 0xff; bytes[1] = 'x';
+  fs_str broken = {bytes, 2};
+  host->explain(call, none); host->explain(call, broken); host->log(call, 200, none); host->log(call, 1, broken);
+  host->section(call, none, broken); host->keep(call, NULL, 0);
+  if (host->condense(call, 2, broken) != 11) return 25;
+#ifdef LONG_TEXT
+  fs_str flood = {bytes, (size_t)-1};
+  host->explain(call, flood);
+#endif
+#ifdef MANY
+  host->decide(call, FS_CLEAR, words, (size_t)-1, 0, 0, codes);
+#endif
+  (void)str;
+  return 0;
+}
+static const fs_stage stage = {sizeof(fs_stage), check, plan};
+static const void *get_factory(fs_str key) { return key.len == 9 ? &stage : NULL; }
+static const fs_entry entry = {FS_MAGIC, sizeof(fs_entry), FS_ABI_MAJOR, FS_ABI_MINOR, {NULL, 9}, {NULL, 9}, get_factory};
+const fs_entry *foreshorten_plugin_entry(void) { return &entry; }
+"#;
+
+#[test]
+fn whatever_a_library_hands_in_is_answered_and_floods_fail_the_call() {
+    for (defines, faults) in [(&[][..], None), (&["LONG_TEXT"][..], Some("text")), (&["MANY"][..], Some("decisions"))] {
+        let folder = tempfile::tempdir().unwrap();
+        let Some(library) = compile(folder.path(), HOSTILE, defines) else { return };
+        let (plugins, plugin) = alone(DylibLoader::new().stage(&library).unwrap());
+        let record = talk(40);
+        turn(&policy(Some("plugin")), &plugins, &record, None, |turn| turn).unwrap();
+        let metrics = plugin.metrics();
+        let kinds: Vec<&str> = metrics.faults.keys().copied().collect();
+        assert_eq!(kinds, Vec::from_iter(faults), "{metrics:?}");
+    }
+}
+
+/// The header says of every shape what Rust says of it: sizes, offsets, numbers.
+#[test]
+fn the_header_and_the_rust_types_are_one_interface() {
+    use foreshorten::plugin::dylib::abi::{self, Entry, Factory, HostTable, Str};
+    use std::mem::offset_of;
+    let mut checks = String::from("#include \"foreshorten_plugin.h\"\n");
+    let mut equal = |c: &str, rust: usize| {
+        checks.push_str(&format!("_Static_assert(({c}) == {rust}u, \"{}\");\n", c.replace('"', "'")));
+    };
+    equal("sizeof(fs_str)", size_of::<Str>());
+    equal("offsetof(fs_str, ptr)", offset_of!(Str, ptr));
+    equal("offsetof(fs_str, len)", offset_of!(Str, len));
+    equal("sizeof(fs_entry)", size_of::<Entry>());
+    equal("sizeof(fs_stage)", size_of::<Factory>());
+    equal("sizeof(fs_summarizer)", size_of::<Factory>());
+    equal("sizeof(fs_host)", size_of::<HostTable>());
+    macro_rules! offsets {
+        ($c:literal $rust:ty: $($name:ident)+) => {$(
+            equal(concat!("offsetof(", $c, ", ", stringify!($name), ")"), offset_of!($rust, $name));
+        )+};
+    }
+    offsets!("fs_entry" Entry: magic struct_size abi_major abi_minor name version get_factory);
+    offsets!("fs_stage" Factory: struct_size check);
+    offsets!("fs_host" HostTable: struct_size number column string text part_kind decide condense keep span ask section
+        explain log fail would_save raw texts);
+    equal("offsetof(fs_stage, plan)", offset_of!(Factory, main));
+    equal("offsetof(fs_summarizer, step)", offset_of!(Factory, main));
+    macro_rules! numbers {
+        ($module:ident: $($name:ident)+) => {$(
+            equal(concat!("FS_", stringify!($name)), abi::$module::$name as usize);
+        )+};
+    }
+    numbers!(column: KINDS MARKS LEVELS GROUPS PAIRS WEIGHTS VIEW_WEIGHTS SIZES TOOL_IDS RULES);
+    numbers!(decision: CLEAR CLEAR_SUPERSEDED OFFLOAD ELIDE_MEDIA ELIDE_PART CLIP_ARGUMENTS OMIT_REASONING SNIP
+        REQUEST_SUMMARY PIN PERSIST);
+    numbers!(string: CONFIG TOOL CALL_ID MEMO SPAN_TEXT PRIOR SECTION REPLY);
+    numbers!(number: LEN WINDOW USABLE TARGET VIEW_TOKENS AGGRESSIVE TAIL_START TURN MAX_CHARS MAX_OUTPUT_TOKENS SECTIONS
+        REPLIES SPAN_LEN);
+    equal("FS_MAGIC", abi::MAGIC as usize);
+    equal("FS_ABI_MAJOR", abi::ABI_MAJOR as usize);
+    equal("FS_ABI_MINOR", abi::ABI_MINOR as usize);
+    equal("FS_NONE", abi::NONE as usize);
+    let folder = tempfile::tempdir().unwrap();
+    checks.push_str("int main(void) { return 0; }\n");
+    // `compile` fails the test where an assertion does; it needs no entry to compile.
+    let Some(_) = compile(folder.path(), &checks, &[]) else { return };
+    let header = std::fs::read_to_string(repository().join("plugins/abi/foreshorten_plugin.h")).unwrap();
+    // Every function of the host's table was compared: the last one of the header is the last one here.
+    assert_eq!(header.matches("(*").count(), 17 + 2 + 2 + 1);
 }

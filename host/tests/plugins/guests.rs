@@ -71,7 +71,7 @@ pub(crate) fn example(name: &str) -> Option<PathBuf> {
 }
 
 /// A talk in which files are read again and again, and every fourth message has an image.
-fn talk() -> OwnedTranscript {
+pub(crate) fn talk() -> OwnedTranscript {
     let mut record = OwnedTranscript::default();
     record.push(Entry::user("look at everything"));
     for call in 0..60 {
@@ -158,7 +158,7 @@ fn over_recorded_sessions_component_and_builtin_give_the_same_states_after_every
 }
 
 /// Sessions of this repository, and of the folder that tests may have beside it.
-fn recorded() -> Vec<PathBuf> {
+pub(crate) fn recorded() -> Vec<PathBuf> {
     let shared = std::env::var_os("FORESHORTEN_SHARED").map(PathBuf::from);
     let folders = [Some(repository().join("testdata/sessions")), shared.map(|shared| shared.join("transcripts"))];
     let mut files = Vec::new();

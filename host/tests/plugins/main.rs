@@ -3,11 +3,13 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests are test code")]
 
 mod asking;
+mod builtin;
 mod cache;
 mod dylib;
 mod guests;
 mod hostile;
 mod loading;
+mod native;
 mod program;
 mod sessions;
 mod signed;

@@ -20,7 +20,8 @@
 
 use alloc::{string::String, vec, vec::Vec};
 
-use crate::{Code, History, Kind, Pass, Task, mark};
+use crate::host::cut;
+use crate::{Code, History, Kind, Pass, Reduction, Task, mark};
 
 /// One entry.
 #[derive(Clone, Debug, Default)]
@@ -41,6 +42,8 @@ pub struct Entry {
     pub images: u32,
     /// What the view shows.
     pub level: u8,
+    /// The rule for its tool.
+    pub rule: u8,
 }
 
 /// A decision that was accepted.
@@ -52,6 +55,8 @@ pub enum Did {
     Supersede(u32),
     /// A result gave way to a preview: entry, head, tail.
     Offload(u32, u32, u32),
+    /// A result gave way to the marker of a persisted one: entry, head.
+    Persist(u32, u32),
     /// Images did: entry, part (`None`: all).
     Elide(u32, Option<u32>),
     /// Arguments did.
@@ -178,18 +183,6 @@ impl Fake {
     }
 }
 
-fn cut(text: &str, offset: u32, max: u32) -> String {
-    let floor = |text: &str, at: u32| {
-        let mut at = (at as usize).min(text.len());
-        while !text.is_char_boundary(at) {
-            at -= 1;
-        }
-        at
-    };
-    let rest = &text[floor(text, offset)..];
-    rest[..floor(rest, max)].into()
-}
-
 impl History for Fake {
     fn config(&self) -> String {
         if self.config.is_empty() { "{}".into() } else { self.config.clone() }
@@ -230,6 +223,9 @@ impl History for Fake {
         let tools = self.tools();
         let id = |entry: &Entry| tools.iter().position(|tool| *tool == entry.tool).map_or(u32::MAX, |at| at as u32);
         self.range(start, count).iter().map(id).collect()
+    }
+    fn rules(&self, start: u32, count: u32) -> Vec<u8> {
+        self.range(start, count).iter().map(|entry| entry.rule).collect()
     }
     fn tools(&self) -> Vec<String> {
         let mut tools = Vec::new();
@@ -287,6 +283,9 @@ impl Pass for Fake {
     fn turn(&self) -> u64 {
         1
     }
+    fn raw(&self, tokens: u64) -> u64 {
+        tokens
+    }
     fn clear(&mut self, entries: &[u32]) -> Vec<Code> {
         self.each(entries, Kind::ToolResult, 4, Did::Clear)
     }
@@ -295,6 +294,27 @@ impl Pass for Fake {
     }
     fn offload(&mut self, entries: &[u32], head: u32, tail: u32) -> Vec<Code> {
         self.each(entries, Kind::ToolResult, 3, |entry| Did::Offload(entry, head, tail))
+    }
+    fn persist(&mut self, entries: &[u32], head: u32) -> Vec<Code> {
+        self.each(entries, Kind::ToolResult, 3, |entry| Did::Persist(entry, head))
+    }
+    fn would_save(&self, what: Reduction, entries: &[u32]) -> Vec<u32> {
+        let save = |&entry: &u32| {
+            let mut trial = self.clone();
+            let before = trial.view_tokens();
+            match what {
+                Reduction::Clear => trial.clear(&[entry]),
+                Reduction::ClearSuperseded => trial.clear_superseded(&[entry]),
+                Reduction::Offload { head, tail } => trial.offload(&[entry], head, tail),
+                Reduction::ElideMedia => trial.elide_media(&[entry]),
+                Reduction::ElidePart { part } => vec![trial.elide_part(entry, part)],
+                Reduction::ClipArguments => trial.clip_arguments(&[entry]),
+                Reduction::OmitReasoning => trial.omit_reasoning(&[entry]),
+                Reduction::Persist { head } => trial.persist(&[entry], head),
+            };
+            u32::try_from(before - trial.view_tokens()).unwrap_or(u32::MAX)
+        };
+        entries.iter().map(save).collect()
     }
     fn elide_media(&mut self, entries: &[u32]) -> Vec<Code> {
         self.each(entries, Kind::Other, 1, |entry| Did::Elide(entry, None))

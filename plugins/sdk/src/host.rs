@@ -55,6 +55,58 @@ pub mod mark {
     pub const ORPHAN: u16 = 32;
     /// A call that waits for its result.
     pub const PENDING: u16 = 64;
+    /// Shown beside the note that covers what stands around it: left as it is.
+    pub const KEPT: u16 = 128;
+}
+
+/// A decision to be weighed by [`Pass::would_save`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Reduction {
+    /// [`Pass::clear`].
+    Clear,
+    /// [`Pass::clear_superseded`].
+    ClearSuperseded,
+    /// [`Pass::offload`].
+    Offload {
+        /// Bytes of the beginning that stay.
+        head: u32,
+        /// Bytes of the end that stay.
+        tail: u32,
+    },
+    /// [`Pass::elide_media`].
+    ElideMedia,
+    /// [`Pass::elide_part`].
+    ElidePart {
+        /// The part.
+        part: u32,
+    },
+    /// [`Pass::clip_arguments`].
+    ClipArguments,
+    /// [`Pass::omit_reasoning`].
+    OmitReasoning,
+    /// [`Pass::persist`].
+    Persist {
+        /// Bytes of the preview.
+        head: u32,
+    },
+}
+
+impl Reduction {
+    /// Its number in the interface, and the two numbers beside it.
+    #[cfg_attr(not(any(target_arch = "wasm32", feature = "dylib")), allow(dead_code, reason = "for a real host"))]
+    pub(crate) const fn codes(self) -> (u32, u32, u32) {
+        match self {
+            Self::Clear => (0, 0, 0),
+            Self::ClearSuperseded => (1, 0, 0),
+            Self::Offload { head, tail } => (2, head, tail),
+            Self::ElideMedia => (3, 0, 0),
+            Self::ElidePart { part } => (4, part, 0),
+            Self::ClipArguments => (5, 0, 0),
+            Self::OmitReasoning => (6, 0, 0),
+            Self::Persist { head } => (7, head, 0),
+        }
+    }
 }
 
 /// The transcript of this call. Columns cover `start .. start + count`, clipped: `(0, u32::MAX)` is all.
@@ -83,6 +135,9 @@ pub trait History {
     fn sizes(&self, start: u32, count: u32) -> Vec<u32>;
     /// Places in [`tools`](Self::tools); `u32::MAX` for other entries.
     fn tool_ids(&self, start: u32, count: u32) -> Vec<u32>;
+    /// The operator's rule for the tool of a call or result: 0 ordinary, 1 never reduced, 2 arguments stay, 3 dropped
+    /// first.
+    fn rules(&self, start: u32, count: u32) -> Vec<u8>;
     /// Names of the tools.
     fn tools(&self) -> Vec<String>;
     /// Id of a call or result.
@@ -117,12 +172,18 @@ pub trait Pass: History {
     fn tail_start(&self) -> u32;
     /// Turns so far.
     fn turn(&self) -> u64;
+    /// Tokens as weights count them that this many calibrated ones buy.
+    fn raw(&self, tokens: u64) -> u64;
     /// Results give way to markers.
     fn clear(&mut self, entries: &[u32]) -> Vec<Code>;
     /// Likewise, because a newer call has the current result.
     fn clear_superseded(&mut self, entries: &[u32]) -> Vec<Code>;
     /// Results give way to previews.
     fn offload(&mut self, entries: &[u32], head: u32, tail: u32) -> Vec<Code>;
+    /// Results give way to the marker of a persisted result, with a preview.
+    fn persist(&mut self, entries: &[u32], head: u32) -> Vec<Code>;
+    /// Tokens, as weights count them, that decisions would save, without making them; 0 where they would be refused.
+    fn would_save(&self, what: Reduction, entries: &[u32]) -> Vec<u32>;
     /// Images and files give way to markers.
     fn elide_media(&mut self, entries: &[u32]) -> Vec<Code>;
     /// One of them does.
@@ -210,4 +271,18 @@ pub trait Summarizer {
     /// # Errors
     /// Why it cannot.
     fn step(task: &mut impl Task) -> Result<(), String>;
+}
+
+/// At most `max` bytes from byte `offset`, both moved down to character boundaries.
+#[cfg_attr(target_arch = "wasm32", allow(dead_code, reason = "there the host cuts"))]
+pub(crate) fn cut(text: &str, offset: u32, max: u32) -> String {
+    let floor = |text: &str, at: u32| {
+        let mut at = (at as usize).min(text.len());
+        while !text.is_char_boundary(at) {
+            at -= 1;
+        }
+        at
+    };
+    let rest = &text[floor(text, offset)..];
+    rest[..floor(rest, max)].into()
 }

@@ -6,7 +6,7 @@
 use alloc::{string::String, vec::Vec};
 use core::alloc::{GlobalAlloc, Layout};
 
-use crate::{Code, History, Pass, Task};
+use crate::{Code, History, Pass, Reduction, Task};
 
 /// What an export returns: `result<_, string>` in memory.
 #[repr(C)]
@@ -91,6 +91,7 @@ imports! {
         "part-count" history_part_count(entry: u32) -> u32;
         "part-kind" history_part_kind(entry: u32, part: u32) -> u32;
         "text" history_text(entry: u32, part: u32, offset: u32, max: u32, out: *mut List<u8>);
+        "rules" history_rules(start: u32, count: u32, out: *mut List<u8>);
         "texts" history_texts(at: *const u32, len: usize, max: u32, out: *mut List<List<u8>>);
     }
     "foreshorten:plugin/budget@0.1.0" {
@@ -101,11 +102,14 @@ imports! {
         "aggressive" budget_aggressive() -> u32;
         "tail-start" budget_tail_start() -> u32;
         "turn" budget_turn() -> u64;
+        "raw" budget_raw(tokens: u64) -> u64;
     }
     "foreshorten:plugin/decisions@0.1.0" {
         "clear" decisions_clear(at: *const u32, len: usize, out: *mut List<u8>);
         "clear-superseded" decisions_clear_superseded(at: *const u32, len: usize, out: *mut List<u8>);
         "offload" decisions_offload(at: *const u32, len: usize, head: u32, tail: u32, out: *mut List<u8>);
+        "persist" decisions_persist(at: *const u32, len: usize, head: u32, out: *mut List<u8>);
+        "would-save" decisions_would_save(what: u32, at: *const u32, len: usize, a: u32, b: u32, out: *mut List<u32>);
         "elide-media" decisions_elide_media(at: *const u32, len: usize, out: *mut List<u8>);
         "elide-part" decisions_elide_part(entry: u32, part: u32) -> u32;
         "clip-arguments" decisions_clip_arguments(at: *const u32, len: usize, out: *mut List<u8>);
@@ -201,6 +205,9 @@ impl History for Host {
     fn tool_ids(&self, start: u32, count: u32) -> Vec<u32> {
         list!(history_tool_ids(start, count)).take()
     }
+    fn rules(&self, start: u32, count: u32) -> Vec<u8> {
+        list!(history_rules(start, count)).take()
+    }
     fn tools(&self) -> Vec<String> {
         texts(list!(history_tools()))
     }
@@ -243,6 +250,9 @@ impl Pass for Host {
     fn turn(&self) -> u64 {
         plain!(budget_turn())
     }
+    fn raw(&self, tokens: u64) -> u64 {
+        plain!(budget_raw(tokens))
+    }
     fn clear(&mut self, entries: &[u32]) -> Vec<Code> {
         list!(decisions_clear(entries.as_ptr(), entries.len())).take()
     }
@@ -251,6 +261,13 @@ impl Pass for Host {
     }
     fn offload(&mut self, entries: &[u32], head: u32, tail: u32) -> Vec<Code> {
         list!(decisions_offload(entries.as_ptr(), entries.len(), head, tail)).take()
+    }
+    fn persist(&mut self, entries: &[u32], head: u32) -> Vec<Code> {
+        list!(decisions_persist(entries.as_ptr(), entries.len(), head)).take()
+    }
+    fn would_save(&self, what: Reduction, entries: &[u32]) -> Vec<u32> {
+        let (what, a, b) = what.codes();
+        list!(decisions_would_save(what, entries.as_ptr(), entries.len(), a, b)).take()
     }
     fn elide_media(&mut self, entries: &[u32]) -> Vec<Code> {
         list!(decisions_elide_media(entries.as_ptr(), entries.len())).take()

@@ -8,16 +8,20 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use foreshorten_core::plan::{Proposal, Refusal};
 use foreshorten_core::text::floor_boundary;
 
-use super::super::desk::cut;
-use super::super::line::{Answer, Ask, Column, Room};
+use super::super::desk::{cut, single};
+use super::super::line::{Answer, Ask, Cells, Column, Room};
 use super::super::load::nothing;
 use super::super::{Done, Fault, Job, ModelAsk, Spent, code_of};
-use super::abi::{HostTable, Str};
+use super::abi::{self, HostTable, Str, decision, number, string};
 
 /// One call.
 pub(super) struct Call {
     /// The room as of the last decision.
     room: Option<Room>,
+    /// Names of the tools.
+    tools: Option<Vec<String>>,
+    /// Decisions tried so far.
+    decisions: u64,
     pub(super) job: Job,
     pub(super) done: Done,
 }
@@ -32,7 +36,7 @@ impl Call {
             sections: Vec::new(),
             spent: Spent::default(),
         };
-        Self { room: None, job, done }
+        Self { room: None, tools: None, decisions: 0, job, done }
     }
 
     fn ask(&mut self, ask: Ask) -> Result<Answer, Fault> {
@@ -51,6 +55,38 @@ impl Call {
             Answer::Room(room) => Ok(*self.room.insert(room)),
             _ => Err(odd()),
         }
+    }
+
+    fn tool(&mut self, at: u32) -> Result<String, Fault> {
+        if self.tools.is_none() {
+            match self.ask(Ask::Tools)? {
+                Answer::Texts(names) => self.tools = Some(names),
+                _ => return Err(odd()),
+            }
+        }
+        Ok(self.tools.iter().flatten().nth(at as usize).cloned().unwrap_or_default())
+    }
+
+    /// Counts decisions, made or weighed, before anything of their size is made.
+    fn judged(&mut self, decisions: usize) -> Result<(), Fault> {
+        self.decisions = self.decisions.saturating_add(decisions as u64);
+        if self.decisions > self.job.limits.decisions_for(self.job.entries.into()) {
+            return Err(Fault::Decisions);
+        }
+        Ok(())
+    }
+
+    /// Text that the library lends, if it is not more than one call may bring.
+    fn read(&self, text: Str) -> Result<String, Fault> {
+        if text.ptr.is_null() || text.len == 0 {
+            return Ok(String::new());
+        }
+        if text.len > self.job.limits.call_bytes {
+            return Err(Fault::Text);
+        }
+        // SAFETY: the library lends `len` bytes for the time of this call; they are copied.
+        let bytes = unsafe { std::slice::from_raw_parts(text.ptr, text.len) };
+        Ok(String::from_utf8_lossy(bytes).into_owned())
     }
 
     fn codes(&mut self, ask: Ask) -> Result<Vec<u8>, Fault> {
@@ -82,13 +118,16 @@ pub(super) static TABLE: HostTable = HostTable {
     explain,
     log,
     fail,
+    would_save,
+    raw,
+    texts,
 };
 
 /// Runs one function of the host. What fails in it fails the call.
-fn with<R: Default>(call: *mut Call, act: impl FnOnce(&mut Call) -> Result<R, Fault>) -> R {
+fn with<R: Default>(call: *mut abi::Call, act: impl FnOnce(&mut Call) -> Result<R, Fault>) -> R {
     // SAFETY: `call` is the pointer that this host handed to the call that is running, on the thread that runs it, and the
     // host does not touch the call meanwhile. The header says that it must not be kept.
-    let Some(call) = (unsafe { call.as_mut() }) else { return R::default() };
+    let Some(call) = (unsafe { call.cast::<Call>().as_mut() }) else { return R::default() };
     match catch_unwind(AssertUnwindSafe(|| act(call))) {
         Ok(Ok(value)) => value,
         Ok(Err(fault)) => {
@@ -102,16 +141,6 @@ fn with<R: Default>(call: *mut Call, act: impl FnOnce(&mut Call) -> Result<R, Fa
     }
 }
 
-/// Text that the library lends.
-fn read(text: Str) -> String {
-    if text.ptr.is_null() || text.len == 0 {
-        return String::new();
-    }
-    // SAFETY: the library lends `len` bytes for the time of this call; they are copied.
-    let bytes = unsafe { std::slice::from_raw_parts(text.ptr, text.len) };
-    String::from_utf8_lossy(bytes).into_owned()
-}
-
 /// Writes as much as fits into the library's buffer.
 fn write<T: Copy>(items: &[T], out: *mut T, cap: usize) -> usize {
     let count = items.len().min(cap);
@@ -122,36 +151,43 @@ fn write<T: Copy>(items: &[T], out: *mut T, cap: usize) -> usize {
     count
 }
 
-extern "C" fn number(call: *mut Call, which: u32) -> u64 {
+/// As [`write`], numbers made wider.
+fn widen<T: Copy + Into<u32>>(cells: &[T], out: *mut u32, cap: u32) -> u32 {
+    let count = cells.len().min(cap as usize);
+    if !out.is_null() {
+        for (at, &cell) in cells[..count].iter().enumerate() {
+            // SAFETY: the library says that `out` has room for `cap` numbers, and `at` is below that.
+            unsafe { out.add(at).write(cell.into()) };
+        }
+    }
+    count as u32
+}
+
+extern "C" fn number(call: *mut abi::Call, which: u32) -> u64 {
     with(call, |call| {
         let task = call.job.summary.clone();
         let task = task.as_deref();
         Ok(match which {
-            8 => task.map_or(0, |task| task.max_chars.into()),
-            9 => task.map_or(0, |task| task.max_output_tokens.into()),
-            10 => task.map_or(0, |task| task.sections.len() as u64),
-            11 => task.map_or(0, |task| task.replies.len() as u64),
-            12 => task.map_or(0, |task| task.span.len() as u64),
-            0..=7 => {
-                let room = call.room()?;
-                match which {
-                    0 => room.len.into(),
-                    1 => room.window,
-                    2 => room.usable,
-                    3 => room.target,
-                    4 => room.view_tokens,
-                    5 => room.aggressive.into(),
-                    6 => room.tail_start.into(),
-                    _ => room.turn,
-                }
-            }
+            number::MAX_CHARS => task.map_or(0, |task| task.max_chars.into()),
+            number::MAX_OUTPUT_TOKENS => task.map_or(0, |task| task.max_output_tokens.into()),
+            number::SECTIONS => task.map_or(0, |task| task.sections.len() as u64),
+            number::REPLIES => task.map_or(0, |task| task.replies.len() as u64),
+            number::SPAN_LEN => task.map_or(0, |task| task.span.len() as u64),
+            number::LEN => call.room()?.len.into(),
+            number::WINDOW => call.room()?.window,
+            number::USABLE => call.room()?.usable,
+            number::TARGET => call.room()?.target,
+            number::VIEW_TOKENS => call.room()?.view_tokens,
+            number::AGGRESSIVE => call.room()?.aggressive.into(),
+            number::TAIL_START => call.room()?.tail_start.into(),
+            number::TURN => call.room()?.turn,
             _ => 0,
         })
     })
 }
 
-extern "C" fn column(call: *mut Call, which: u32, start: u32, count: u32, out: *mut u32) -> u32 {
-    const COLUMNS: [Column; 9] = [
+extern "C" fn column(call: *mut abi::Call, which: u32, start: u32, count: u32, out: *mut u32) -> u32 {
+    const COLUMNS: [Column; 10] = [
         Column::Kinds,
         Column::Marks,
         Column::Levels,
@@ -161,34 +197,36 @@ extern "C" fn column(call: *mut Call, which: u32, start: u32, count: u32, out: *
         Column::ViewWeights,
         Column::Sizes,
         Column::ToolIds,
+        Column::Rules,
     ];
     with(call, |call| {
         let Some(&column) = COLUMNS.get(which as usize) else { return Ok(0) };
         match call.ask(Ask::Column(column, start..start.saturating_add(count)))? {
-            Answer::Words(words) => Ok(write(&words, out, count as usize) as u32),
+            Answer::Cells(cells) => Ok(match cells {
+                Cells::Bytes(cells) => widen(&cells, out, count),
+                Cells::Halves(cells) => widen(&cells, out, count),
+                Cells::Words(cells) => write(&cells, out, count as usize) as u32,
+            }),
             _ => Err(odd()),
         }
     })
 }
 
-extern "C" fn string(call: *mut Call, which: u32, at: u32, out: *mut u8, cap: usize) -> usize {
+extern "C" fn string(call: *mut abi::Call, which: u32, at: u32, out: *mut u8, cap: usize) -> usize {
     with(call, |call| {
         let task = call.job.summary.clone().unwrap_or_default();
         let text: Vec<u8> = match which {
-            0 => call.job.config.as_bytes().to_vec(),
-            1 => match call.ask(Ask::Tools)? {
-                Answer::Texts(names) => names.into_iter().nth(at as usize).unwrap_or_default().into_bytes(),
-                _ => return Err(odd()),
-            },
-            2 => match call.ask(Ask::CallId(at))? {
+            string::CONFIG => call.job.config.as_bytes().to_vec(),
+            string::TOOL => call.tool(at)?.into_bytes(),
+            string::CALL_ID => match call.ask(Ask::CallId(at))? {
                 Answer::Text(id) => id.into_bytes(),
                 _ => return Err(odd()),
             },
-            3 => call.done.memo.clone().unwrap_or_else(|| call.job.memo.clone()),
-            4 => task.text.clone().into_bytes(),
-            5 => task.prior.clone().into_bytes(),
-            6 => task.sections.get(at as usize).cloned().unwrap_or_default().into_bytes(),
-            7 => task.replies.get(at as usize).cloned().unwrap_or_default().into_bytes(),
+            string::MEMO => call.done.memo.clone().unwrap_or_else(|| call.job.memo.clone()),
+            string::SPAN_TEXT => task.text.clone().into_bytes(),
+            string::PRIOR => task.prior.clone().into_bytes(),
+            string::SECTION => task.sections.get(at as usize).cloned().unwrap_or_default().into_bytes(),
+            string::REPLY => task.replies.get(at as usize).cloned().unwrap_or_default().into_bytes(),
             _ => Vec::new(),
         };
         write(&text, out, cap);
@@ -196,7 +234,7 @@ extern "C" fn string(call: *mut Call, which: u32, at: u32, out: *mut u8, cap: us
     })
 }
 
-extern "C" fn text(call: *mut Call, entry: u32, part: u32, offset: u32, out: *mut u8, cap: usize) -> usize {
+extern "C" fn text(call: *mut abi::Call, entry: u32, part: u32, offset: u32, out: *mut u8, cap: usize) -> usize {
     with(call, |call| {
         let max = u32::try_from(cap).unwrap_or(u32::MAX);
         match call.ask(Ask::Text(entry, part, offset, max))? {
@@ -209,7 +247,7 @@ extern "C" fn text(call: *mut Call, entry: u32, part: u32, offset: u32, out: *mu
     })
 }
 
-extern "C" fn part_kind(call: *mut Call, entry: u32, part: u32) -> u32 {
+extern "C" fn part_kind(call: *mut abi::Call, entry: u32, part: u32) -> u32 {
     with(call, |call| match call.ask(Ask::PartKind(entry, part))? {
         Answer::Word(255) => Ok(u32::MAX),
         Answer::Word(kind) => Ok(kind),
@@ -217,35 +255,48 @@ extern "C" fn part_kind(call: *mut Call, entry: u32, part: u32) -> u32 {
     })
 }
 
-extern "C" fn decide(call: *mut Call, what: u32, entries: *const u32, count: usize, a: u32, b: u32, codes: *mut u8) {
+/// Numbers that the library lends.
+///
+/// # Safety
+/// They are there for the time of this call, `count` of them, unless `entries` is null. No more than a call may try.
+unsafe fn lent<'a>(entries: *const u32, count: usize) -> &'a [u32] {
+    if entries.is_null() || count == 0 {
+        return &[];
+    }
+    // SAFETY: as the caller says; a bounded count is below what a slice may have.
+    unsafe { std::slice::from_raw_parts(entries, count) }
+}
+
+/// A decision about one entry, by its number in the header.
+fn proposal(what: u32, entry: u32, a: u32, b: u32) -> Option<Proposal> {
+    match what {
+        decision::SNIP => Some(Proposal::Snip { from: entry as usize, to: a as usize }),
+        // The only one that has another number in `plugins/wit`.
+        decision::PERSIST => single(7, entry, a, b),
+        _ => single(u8::try_from(what).ok().filter(|&what| what < 7)?, entry, a, b),
+    }
+}
+
+extern "C" fn decide(
+    call: *mut abi::Call,
+    what: u32,
+    entries: *const u32,
+    count: usize,
+    a: u32,
+    b: u32,
+    codes: *mut u8,
+) {
     with(call, |call| {
-        let entries: &[u32] = if entries.is_null() || count == 0 {
-            &[]
-        } else {
-            // SAFETY: the library lends `count` numbers for the time of this call.
-            unsafe { std::slice::from_raw_parts(entries, count) }
-        };
-        let proposal = |&entry: &u32| {
-            let entry = entry as usize;
-            Some(match what {
-                0 => Proposal::Clear { entry },
-                1 => Proposal::ClearSuperseded { entry },
-                2 => Proposal::Offload { entry, head: a, tail: b },
-                3 => Proposal::ElideMedia { entry, parts: None },
-                4 => Proposal::ElideMedia { entry, parts: Some(vec![a]) },
-                5 => Proposal::ClipArguments { entry },
-                6 => Proposal::OmitReasoning { entry },
-                7 => Proposal::Snip { from: entry, to: a as usize },
-                _ => return None,
-            })
-        };
+        call.judged(count)?;
+        // SAFETY: the library lends `count` numbers for the time of this call, and they were counted.
+        let entries = unsafe { lent(entries, count) };
         let answers = match (what, entries) {
-            (8, [end, ..]) => call.codes(Ask::RequestSummary(*end))?,
-            (9, [entry, ..]) => call.codes(Ask::Pin(*entry))?,
-            _ => match entries.iter().map(proposal).collect() {
+            (decision::REQUEST_SUMMARY, [end, ..]) => call.codes(Ask::RequestSummary(*end))?,
+            (decision::PIN, [entry, ..]) => call.codes(Ask::Pin(*entry))?,
+            _ => match entries.iter().map(|&entry| proposal(what, entry, a, b)).collect() {
                 Some(proposals) => call.codes(Ask::Decide(proposals))?,
                 // A decision of a later host.
-                None => vec![u8::MAX; count],
+                None => vec![u8::MAX; entries.len()],
             },
         };
         write(&answers, codes, count);
@@ -253,15 +304,76 @@ extern "C" fn decide(call: *mut Call, what: u32, entries: *const u32, count: usi
     });
 }
 
-extern "C" fn condense(call: *mut Call, entry: u32, text: Str) -> u8 {
+extern "C" fn would_save(
+    call: *mut abi::Call,
+    what: u32,
+    entries: *const u32,
+    count: usize,
+    a: u32,
+    b: u32,
+    saved: *mut u32,
+) {
+    with(call, |call| {
+        call.judged(count)?;
+        // SAFETY: the library lends `count` numbers for the time of this call, and they were counted.
+        let entries = unsafe { lent(entries, count) };
+        let answers = match entries.iter().map(|&entry| proposal(what, entry, a, b)).collect() {
+            Some(proposals) => match call.ask(Ask::WouldSave(proposals))? {
+                Answer::Words(saved) => saved,
+                _ => return Err(odd()),
+            },
+            None => vec![0; entries.len()],
+        };
+        write(&answers, saved, count);
+        Ok(())
+    });
+}
+
+extern "C" fn raw(call: *mut abi::Call, tokens: u64) -> u64 {
+    with(call, |call| match call.ask(Ask::Raw(tokens))? {
+        Answer::Long(raw) => Ok(raw),
+        _ => Err(odd()),
+    })
+}
+
+extern "C" fn texts(
+    call: *mut abi::Call,
+    entries: *const u32,
+    count: usize,
+    max: u32,
+    out: *mut u8,
+    cap: usize,
+    lens: *mut u32,
+) -> usize {
+    with(call, |call| {
+        if count > call.job.limits.call_bytes {
+            return Err(Fault::Text);
+        }
+        // SAFETY: the library lends `count` numbers for the time of this call, and there are not too many.
+        let entries = unsafe { lent(entries, count) };
+        match call.ask(Ask::Texts(entries.to_vec(), max, cap as u64))? {
+            Answer::Texts(texts) => {
+                let lengths: Vec<u32> =
+                    texts.iter().map(|text| u32::try_from(text.len()).unwrap_or(u32::MAX)).collect();
+                let all = texts.concat();
+                call.done.spent.text_bytes += all.len() as u64;
+                write(all.as_bytes(), out, cap);
+                Ok(write(&lengths, lens, count))
+            }
+            _ => Err(odd()),
+        }
+    })
+}
+
+extern "C" fn condense(call: *mut abi::Call, entry: u32, text: Str) -> u8 {
     with(call, |call| {
         let Some(by) = call.job.condenses_as.clone() else { return Ok(code_of(Err(Refusal::NotGranted))) };
-        let proposal = Proposal::Condense { entry: entry as usize, by, text: read(text) };
+        let proposal = Proposal::Condense { entry: entry as usize, by, text: call.read(text)? };
         Ok(call.codes(Ask::Decide(vec![proposal]))?.first().copied().unwrap_or(u8::MAX))
     })
 }
 
-extern "C" fn keep(call: *mut Call, memo: *const u8, len: usize) -> u8 {
+extern "C" fn keep(call: *mut abi::Call, memo: *const u8, len: usize) -> u8 {
     with(call, |call| {
         if len > call.job.limits.memo_bytes {
             return Ok(0);
@@ -276,39 +388,40 @@ extern "C" fn keep(call: *mut Call, memo: *const u8, len: usize) -> u8 {
     })
 }
 
-extern "C" fn span(call: *mut Call, out: *mut u32, cap: u32) -> u32 {
+extern "C" fn span(call: *mut abi::Call, out: *mut u32, cap: u32) -> u32 {
     with(call, |call| {
         let task = call.job.summary.clone().unwrap_or_default();
         Ok(write(&task.span, out, cap as usize) as u32)
     })
 }
 
-extern "C" fn ask(call: *mut Call, system: Str, user: Str, max_output_tokens: u32) {
+extern "C" fn ask(call: *mut abi::Call, system: Str, user: Str, max_output_tokens: u32) {
     with(call, |call| {
-        call.done.asked = Some(ModelAsk { system: read(system), user: read(user), max_output_tokens });
+        call.done.asked = Some(ModelAsk { system: call.read(system)?, user: call.read(user)?, max_output_tokens });
         Ok(())
     });
 }
 
-extern "C" fn section(call: *mut Call, heading: Str, text: Str) {
+extern "C" fn section(call: *mut abi::Call, heading: Str, text: Str) {
     with(call, |call| {
-        call.done.sections.push((read(heading), read(text)));
+        let written = (call.read(heading)?, call.read(text)?);
+        call.done.sections.push(written);
         Ok(())
     });
 }
 
-extern "C" fn explain(call: *mut Call, line: Str) {
+extern "C" fn explain(call: *mut abi::Call, line: Str) {
     with(call, |call| {
         if call.done.lines.len() < 32 {
-            call.done.lines.push(cut(&read(line), 0, 500).to_owned());
+            call.done.lines.push(cut(&call.read(line)?, 0, 500).to_owned());
         }
         Ok(())
     });
 }
 
-extern "C" fn log(call: *mut Call, level: u8, message: Str) {
-    with(call, |_| {
-        let message = read(message);
+extern "C" fn log(call: *mut abi::Call, level: u8, message: Str) {
+    with(call, |call| {
+        let message = call.read(message)?;
         let message = &message[..floor_boundary(&message, 1 << 10)];
         if level <= 1 {
             tracing::warn!(target: "foreshorten::plugin", "{message}");
@@ -319,6 +432,6 @@ extern "C" fn log(call: *mut Call, level: u8, message: Str) {
     });
 }
 
-extern "C" fn fail(call: *mut Call, why: Str) {
-    with::<()>(call, |_| Err(Fault::Refused(cut(&read(why), 0, 500).to_owned())));
+extern "C" fn fail(call: *mut abi::Call, why: Str) {
+    with::<()>(call, |call| Err(Fault::Refused(cut(&call.read(why)?, 0, 500).to_owned())));
 }

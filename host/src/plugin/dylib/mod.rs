@@ -4,8 +4,11 @@
 //! [`DylibLoader`], which only an operator makes, and a SHA-256 that pins the file. The bytes that were verified are the
 //! bytes that are loaded: they are copied into a private folder first. A library is never unloaded.
 
-mod abi;
+// One file for both sides, so that they cannot differ.
+#[path = "../../../../plugins/sdk/src/abi.rs"]
+pub mod abi;
 mod host;
+mod tables;
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -16,7 +19,7 @@ use super::load;
 use super::manifest::Settings;
 use super::signature::TrustedKeys;
 use super::{Call, Done, Fault, Guest, Job, LoadError, Metrics, StagePlugin, SummaryPlugin, line::Line};
-use abi::{ABI_MAJOR, ABI_MINOR, Entry, Factory, MAGIC, SYMBOL, Str};
+use abi::{Entry, Factory, STAGE, SUMMARIZER};
 
 /// Loads native libraries. Making one is the operator's permission.
 #[derive(Debug, Default)]
@@ -37,7 +40,7 @@ impl Guest for Native {
         if let Some(function) = function {
             // SAFETY: the function is of a library that the operator trusts and that is never unloaded, of the shape that
             // its version promises. Both pointers hold for the time of the call.
-            let code = unsafe { function(&raw const host::TABLE, &raw mut call) };
+            let code = unsafe { function(&raw const host::TABLE, (&raw mut call).cast()) };
             if code != 0 && call.done.result.is_ok() {
                 call.done.result = Err(Fault::Refused(format!("code {code}")));
             }
@@ -66,15 +69,24 @@ impl DylibLoader {
     /// # Errors
     /// Why it is not loaded.
     pub fn stage(&self, path: &Path) -> Result<StagePlugin, LoadError> {
-        let (settings, name, digest, guest) = self.load(path, "stage/0.1")?;
+        let (file, settings) = Settings::find(path)?;
+        self.stage_with(&file, &settings)
+    }
+
+    /// Loads a stage from a library with these settings, whatever lies beside the file; they must pin it.
+    ///
+    /// # Errors
+    /// Why it is not loaded.
+    pub fn stage_with(&self, file: &Path, settings: &Settings) -> Result<StagePlugin, LoadError> {
+        let (digest, guest) = self.load(file, settings, STAGE)?;
         Ok(StagePlugin {
-            name,
+            name: load::name_for(settings, file),
             digest,
             major: settings.version.split('.').next().filter(|major| !major.is_empty()).unwrap_or("0").into(),
             config: Arc::from(settings.config.as_deref().unwrap_or("{}")),
             limits: settings.limits,
             may_condense: settings.grants.iter().any(|grant| grant == "condensing"),
-            on_failure: settings.on_failure,
+            on_failure: settings.on_failure.clone(),
             guest,
             metrics: Mutex::new(Metrics::default()),
         })
@@ -85,9 +97,10 @@ impl DylibLoader {
     /// # Errors
     /// Why it is not loaded.
     pub fn summarizer(&self, path: &Path) -> Result<SummaryPlugin, LoadError> {
-        let (settings, name, digest, guest) = self.load(path, "summarizer/0.1")?;
+        let (file, settings) = Settings::find(path)?;
+        let (digest, guest) = self.load(&file, &settings, SUMMARIZER)?;
         Ok(SummaryPlugin {
-            name,
+            name: load::name_for(&settings, &file),
             digest,
             config: Arc::from(settings.config.as_deref().unwrap_or("{}")),
             limits: settings.limits,
@@ -97,33 +110,24 @@ impl DylibLoader {
         })
     }
 
-    fn load(&self, path: &Path, key: &'static str) -> Result<(Settings, String, String, Arc<dyn Guest>), LoadError> {
-        let (file, settings) = Settings::find(path)?;
+    /// The library in `file`, checked: its digest, and what is called.
+    fn load(&self, file: &Path, settings: &Settings, key: &'static str) -> Result<(String, Arc<dyn Guest>), LoadError> {
         let Some(pinned) = settings.sha256.as_deref() else {
             let why = "a native library must be pinned: write sha256 in its plugin.toml, or FILE.sha256 beside it";
-            return Err(LoadError::Settings(file, why.into()));
+            return Err(LoadError::Settings(file.to_owned(), why.into()));
         };
-        is_private(&file)?;
-        let (bytes, digest) = load::read(&file, Some(pinned), MOST_BYTES)?;
-        let name = load::name_for(&settings, &file);
-        self.trusted.check(&bytes, &name, &settings)?;
-        let factory = factory(&bytes, key)?;
-        let guest = Native { factory };
+        is_private(file)?;
+        let (bytes, digest) = load::read(file, Some(pinned), MOST_BYTES)?;
+        self.trusted.check(&bytes, &load::name_for(settings, file), settings)?;
+        let guest = Native { factory: factory(&bytes, key)? };
         let config = Arc::from(settings.config.as_deref().unwrap_or("{}"));
-        let job = Job {
-            call: Call::Check,
-            line: None,
-            entries: 0,
-            config,
-            memo: Vec::new(),
-            summary: None,
-            limits: settings.limits,
-            condenses_as: None,
-        };
-        guest.call(job).0.result.map_err(|fault| LoadError::Check("check", fault))?;
-        Ok((settings, name, digest, Arc::new(guest)))
+        guest.call(Job::check(config, settings.limits)).0.result.map_err(|fault| LoadError::Check("check", fault))?;
+        Ok((digest, Arc::new(guest)))
     }
 }
+
+/// The one symbol that a library must have.
+const SYMBOL: &[u8] = b"foreshorten_plugin_entry\0";
 
 /// Bytes of a library at most.
 const MOST_BYTES: u64 = 256 << 20;
@@ -141,45 +145,10 @@ fn factory(bytes: &[u8], key: &'static str) -> Result<Factory, LoadError> {
     // Never unloaded: threads, statics and destructors of it may outlive any use of ours.
     let library: &'static libloading::Library = Box::leak(Box::new(library));
     // SAFETY: the symbol is a function of this shape in every library that has it; the header says so.
-    let entry = unsafe { library.get::<unsafe extern "C" fn() -> *const Entry>(SYMBOL) };
-    let entry = entry.map_err(|_| LoadError::World("it has no function foreshorten_plugin_entry".into()))?;
-    // SAFETY: as above; it takes nothing.
-    let entry = unsafe { entry() };
-    if entry.is_null() {
-        return Err(LoadError::World("its entry is empty".into()));
-    }
-    // SAFETY: the first two members are in every version of the table; the magic number tells whether it is one.
-    let (magic, size) = unsafe { ((*entry).magic, (*entry).struct_size) };
-    if magic != MAGIC {
-        return Err(LoadError::World(format!("its entry is none: it begins with {magic:#x}, not {MAGIC:#x}")));
-    }
-    if (size as usize) < size_of::<Entry>() {
-        return Err(LoadError::World(format!("its entry has {size} bytes; {} are needed", size_of::<Entry>())));
-    }
-    // SAFETY: it is at least as large as our idea of it.
-    let entry = unsafe { *entry };
-    if entry.abi_major != ABI_MAJOR || entry.abi_minor != ABI_MINOR {
-        let wants = format!("plugin ABI {}.{}", entry.abi_major, entry.abi_minor);
-        return Err(LoadError::Version(wants, format!("{ABI_MAJOR}.{ABI_MINOR}")));
-    }
-    let none = || LoadError::World(format!("it offers no {key}"));
-    let get = entry.get_factory.ok_or_else(none)?;
-    // SAFETY: of the shape that this version promises; the key is lent for the call.
-    let factory = unsafe { get(Str::of(key)) };
-    if factory.is_null() {
-        return Err(none());
-    }
-    // SAFETY: the size is the first member of every table.
-    let size = unsafe { (*factory).struct_size };
-    if size < size_of::<Factory>() {
-        return Err(LoadError::World(format!("its {key} has {size} bytes; {} are needed", size_of::<Factory>())));
-    }
-    // SAFETY: as above.
-    let factory = unsafe { *factory };
-    if factory.check.is_none() || factory.main.is_none() {
-        return Err(LoadError::World(format!("its {key} lacks a function")));
-    }
-    Ok(factory)
+    let symbol = unsafe { library.get::<unsafe extern "C" fn() -> *const Entry>(SYMBOL) };
+    let symbol = symbol.map_err(|_| LoadError::World("it has no function foreshorten_plugin_entry".into()))?;
+    // SAFETY: as above, it takes nothing; and what it answers, and what that answers, are tables as the header says.
+    unsafe { tables::factory(&tables::entry(symbol())?, key) }
 }
 
 /// Refuses files that others can write: the digest would be right today and the library another tomorrow.

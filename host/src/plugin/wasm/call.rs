@@ -2,10 +2,11 @@
 
 use std::time::Instant;
 
+use foreshorten_core::plan::Proposal;
 use wasmtime::component::{ComponentExportIndex, InstancePre};
 use wasmtime::{Engine, ResourceLimiter, Store, Trap};
 
-use super::super::line::{Answer, Ask, Column, Room};
+use super::super::line::{Answer, Ask, Cells, Column, Room};
 use super::super::load::nothing;
 use super::super::{Call, Done, Fault, Guest, Job, Limits, ModelAsk, Spent};
 use super::engine::TICK_MS;
@@ -91,9 +92,9 @@ impl State {
         }
     }
 
-    pub(super) fn column(&mut self, column: Column, start: u32, count: u32) -> Result<Vec<u32>, Fault> {
+    pub(super) fn column(&mut self, column: Column, start: u32, count: u32) -> Result<Cells, Fault> {
         match self.ask(Ask::Column(column, start..start.saturating_add(count)))? {
-            Answer::Words(words) => Ok(words),
+            Answer::Cells(cells) => Ok(cells),
             other => Err(odd(&other)),
         }
     }
@@ -101,6 +102,13 @@ impl State {
     pub(super) fn word(&mut self, ask: Ask) -> Result<u32, Fault> {
         match self.ask(ask)? {
             Answer::Word(word) => Ok(word),
+            other => Err(odd(&other)),
+        }
+    }
+
+    pub(super) fn raw(&mut self, tokens: u64) -> Result<u64, Fault> {
+        match self.ask(Ask::Raw(tokens))? {
+            Answer::Long(raw) => Ok(raw),
             other => Err(odd(&other)),
         }
     }
@@ -151,11 +159,25 @@ impl State {
         }
     }
 
-    pub(super) fn decide(&mut self, ask: Ask) -> Result<Vec<u8>, Fault> {
-        self.decisions += if let Ask::Decide(proposals) = &ask { proposals.len() as u64 } else { 1 };
+    /// Counts decisions, made or weighed: each costs the pass as much.
+    fn judged(&mut self, decisions: usize) -> Result<(), Fault> {
+        self.decisions = self.decisions.saturating_add(decisions as u64);
         if self.decisions > self.job.limits.decisions_for(self.job.entries.into()) {
             return Err(Fault::Decisions);
         }
+        Ok(())
+    }
+
+    pub(super) fn would_save(&mut self, proposals: Vec<Proposal>) -> Result<Vec<u32>, Fault> {
+        self.judged(proposals.len())?;
+        match self.ask(Ask::WouldSave(proposals))? {
+            Answer::Words(saved) => Ok(saved),
+            other => Err(odd(&other)),
+        }
+    }
+
+    pub(super) fn decide(&mut self, ask: Ask) -> Result<Vec<u8>, Fault> {
+        self.judged(if let Ask::Decide(proposals) = &ask { proposals.len() } else { 1 })?;
         self.room = None;
         match self.ask(ask)? {
             Answer::Codes(codes) => Ok(codes),

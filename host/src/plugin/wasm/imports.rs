@@ -4,8 +4,8 @@ use foreshorten_core::plan::Proposal;
 use wasmtime::component::{Linker, LinkerInstance};
 use wasmtime::{Engine, Result, StoreContextMut};
 
-use super::super::line::{Ask, Column};
-use super::super::{Fault, ModelAsk, SummaryJob};
+use super::super::line::{Ask, Cells, Column};
+use super::super::{Fault, ModelAsk, SummaryJob, desk::single};
 use super::call::State;
 use super::world::interface;
 
@@ -33,25 +33,28 @@ fn env(at: &mut LinkerInstance<'_, State>) -> Result<()> {
 
 /// A column of bytes, of half words, of words.
 macro_rules! column {
-    ($at:ident, $name:literal, $column:ident, $kind:ty) => {
+    ($at:ident, $name:literal, $column:ident, $cells:ident) => {
         $at.func_wrap($name, |mut store: Store<'_>, (start, count): (u32, u32)| {
-            let words = store.data_mut().column(Column::$column, start, count)?;
-            Ok((words.into_iter().map(|word| word as $kind).collect::<Vec<$kind>>(),))
+            match store.data_mut().column(Column::$column, start, count)? {
+                Cells::$cells(cells) => Ok((cells,)),
+                _ => Err(Fault::Host(concat!("a column of the wrong width: ", $name).into()).into()),
+            }
         })?;
     };
 }
 
 fn history(at: &mut LinkerInstance<'_, State>) -> Result<()> {
     at.func_wrap("len", |mut store: Store<'_>, (): ()| Ok((store.data_mut().room()?.len,)))?;
-    column!(at, "kinds", Kinds, u8);
-    column!(at, "marks", Marks, u16);
-    column!(at, "levels", Levels, u8);
-    column!(at, "groups", Groups, u32);
-    column!(at, "pairs", Pairs, u32);
-    column!(at, "weights", Weights, u32);
-    column!(at, "view-weights", ViewWeights, u32);
-    column!(at, "sizes", Sizes, u32);
-    column!(at, "tool-ids", ToolIds, u32);
+    column!(at, "kinds", Kinds, Bytes);
+    column!(at, "marks", Marks, Halves);
+    column!(at, "levels", Levels, Bytes);
+    column!(at, "groups", Groups, Words);
+    column!(at, "pairs", Pairs, Words);
+    column!(at, "weights", Weights, Words);
+    column!(at, "view-weights", ViewWeights, Words);
+    column!(at, "sizes", Sizes, Words);
+    column!(at, "tool-ids", ToolIds, Words);
+    column!(at, "rules", Rules, Bytes);
     at.func_wrap("tools", |mut store: Store<'_>, (): ()| Ok((store.data_mut().tools()?,)))?;
     at.func_wrap("call-id", |mut store: Store<'_>, (entry,): (u32,)| {
         Ok((store.data_mut().string(Ask::CallId(entry))?,))
@@ -77,7 +80,8 @@ fn budget(at: &mut LinkerInstance<'_, State>) -> Result<()> {
     at.func_wrap("view-tokens", |mut store: Store<'_>, (): ()| Ok((store.data_mut().room()?.view_tokens,)))?;
     at.func_wrap("aggressive", |mut store: Store<'_>, (): ()| Ok((store.data_mut().room()?.aggressive,)))?;
     at.func_wrap("tail-start", |mut store: Store<'_>, (): ()| Ok((store.data_mut().room()?.tail_start,)))?;
-    at.func_wrap("turn", |mut store: Store<'_>, (): ()| Ok((store.data_mut().room()?.turn,)))
+    at.func_wrap("turn", |mut store: Store<'_>, (): ()| Ok((store.data_mut().room()?.turn,)))?;
+    at.func_wrap("raw", |mut store: Store<'_>, (tokens,): (u64,)| Ok((store.data_mut().raw(tokens)?,)))
 }
 
 /// Decisions about several entries, one code each.
@@ -106,6 +110,18 @@ fn decisions(at: &mut LinkerInstance<'_, State>) -> Result<()> {
     at.func_wrap("offload", |mut store: Store<'_>, (entries, head, tail): (Vec<u32>, u32, u32)| {
         let offload = |entry: u32| Proposal::Offload { entry: entry as usize, head, tail };
         Ok((store.data_mut().decide(Ask::Decide(entries.into_iter().map(offload).collect()))?,))
+    })?;
+    at.func_wrap("persist", |mut store: Store<'_>, (entries, head): (Vec<u32>, u32)| {
+        let persist = |entry: u32| Proposal::Persist { entry: entry as usize, head };
+        Ok((store.data_mut().decide(Ask::Decide(entries.into_iter().map(persist).collect()))?,))
+    })?;
+    at.func_wrap("would-save", |mut store: Store<'_>, (what, entries, a, b): (u8, Vec<u32>, u32, u32)| {
+        let proposals = entries.iter().map(|&entry| single(what, entry, a, b)).collect::<Option<Vec<_>>>();
+        Ok((match proposals {
+            Some(proposals) => store.data_mut().would_save(proposals)?,
+            // A decision of a later host.
+            None => store.data_mut().enter().map(|_| vec![0; entries.len()])?,
+        },))
     })?;
     at.func_wrap("elide-part", |mut store: Store<'_>, (entry, part): (u32, u32)| {
         let proposal = Proposal::ElideMedia { entry: entry as usize, parts: Some(vec![part]) };
