@@ -3,6 +3,8 @@
 //!
 //! 60 sessions of each kind in an ordinary run; `FORESHORTEN_CASES` for more.
 
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
 use foreshorten_core::{
     Policy, PolicyConfig, config,
     transcript::{Entry, OwnedTranscript},
@@ -12,6 +14,18 @@ use proptest::prelude::*;
 
 /// Passes in 100 turns that add 1 % of usable each on average: one a 5 turns at the most.
 const MOST_PER_100_TURNS: usize = 20;
+/// The same where schemas alone are above the trigger, so that no pass can end below it: four in five turns. All that
+/// moves then has 14 % of usable, of which the newest messages, which nothing may reduce, take their part. A turn
+/// without a pass is then luck, and the notice has said so.
+const MOST_OUT_OF_REACH: usize = 80;
+
+/// Tells a new record, so that a long run says how near the bounds it came.
+fn tell(worst: &AtomicUsize, passes: usize, turns: usize, what: &str) {
+    let share = passes * 1_000 / turns;
+    if worst.fetch_max(share, Relaxed) < share {
+        println!("{what}: {passes} passes in {turns} turns");
+    }
+}
 
 fn cases() -> u32 {
     std::env::var("FORESHORTEN_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(60)
@@ -69,17 +83,20 @@ proptest! {
             Policy::default()
         };
         let (session, said) = play(&policy, &bytes, 5, 130);
+        static WORST: AtomicUsize = AtomicUsize::new(0);
+        tell(&WORST, session.passes, 130, "passes are rare");
         prop_assert!(session.passes * 100 <= MOST_PER_100_TURNS * 130, "I9: {} passes in 130 turns", session.passes);
         prop_assert!(said <= 1, "I9: a target out of reach was said {said} times");
     }
 
-    /// Schemas alone are above the trigger: nothing to gain, said once, until the view does not fit. All that
-    /// moves then has 14 % of usable, of which the newest messages take their part: two passes in three turns is the worst seen.
+    /// Schemas alone are above the trigger: nothing to gain, said once, until the view does not fit.
     #[test]
     fn a_target_out_of_reach_is_said_once_and_not_chased(bytes in proptest::collection::vec(any::<u8>(), 120..400)) {
         let policy = Policy::default();
         let (session, said) = play(&policy, &bytes, 86, 110);
-        prop_assert!(session.passes * 3 <= 110 * 2, "I9: {} passes in 110 turns", session.passes);
+ static WORST: AtomicUsize = AtomicUsize::new(0);
+        tell(&WORST, session.passes, 110, "out of reach");
+        prop_assert!(session.passes * 100 <= MOST_OUT_OF_REACH * 110, "I9: {} passes in 110 turns", session.passes);
         prop_assert!(said <= 1, "I9: a target out of reach was said {said} times");
     }
 }

@@ -49,7 +49,7 @@ impl Loaders {
     fn components(&mut self) -> Result<&Loader, LoadError> {
         if self.components.is_none() {
             let mut loader = Loader::new(self.caps)?.trusting(self.trusted.clone());
-            if let Some(cache) = self.cache.clone() {
+            if let Some(cache) = self.cache.take() {
                 loader = loader.cached(cache);
             }
             self.components = Some(loader);
