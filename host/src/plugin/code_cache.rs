@@ -5,6 +5,8 @@
 //! ([`sealed`](super::sealed)) with a secret that was made for this folder. All of that is looked at each time, on the file
 //! that was opened. Whatever is in doubt means that the plugin is compiled again.
 
+#![cfg_attr(not(feature = "wasm"), allow(dead_code, reason = "without an engine there is no code to keep"))]
+
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
@@ -15,9 +17,6 @@ use std::time::{Duration, SystemTime};
 use super::sealed::{Key, Secret, open, seal};
 use crate::stores::{open_plain, private_folder};
 
-/// Bytes that the files of a cache may take together, unless told otherwise: room for some hundred plugins in Rust or for
-/// seven that bring a Python along.
-pub const MOST_BYTES: u64 = 256 << 20;
 /// The file with the secret.
 const SECRET: &str = "key";
 /// Ending of the files with code.
@@ -70,6 +69,10 @@ pub struct CodeCache {
 }
 
 impl CodeCache {
+    /// Bytes that its files may take together unless told otherwise, 256 MiB: room for thousands of plugins in Rust, or for
+    /// seven that bring a Python along.
+    pub const MOST_BYTES: u64 = 256 << 20;
+
     /// The cache in `folder`, which is made, with mode 0700, when something is first kept. Nothing is touched yet.
     ///
     /// ```
@@ -78,10 +81,10 @@ impl CodeCache {
     /// ```
     #[must_use]
     pub fn at(folder: impl Into<PathBuf>) -> Self {
-        Self { folder: folder.into(), most_bytes: MOST_BYTES, said: AtomicBool::new(false) }
+        Self { folder: folder.into(), most_bytes: Self::MOST_BYTES, said: AtomicBool::new(false) }
     }
 
-    /// Bytes that its files may take together; those used longest ago go first. Default [`MOST_BYTES`], 256 MiB.
+    /// Bytes that its files may take together; those used longest ago go first. Default [`MOST_BYTES`](Self::MOST_BYTES).
     #[must_use]
     pub const fn most_bytes(mut self, bytes: u64) -> Self {
         self.most_bytes = bytes;

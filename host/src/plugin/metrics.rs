@@ -90,7 +90,9 @@ impl Metrics {
         for (kind, count) in &later.faults {
             *self.faults.entry(kind).or_default() += count;
         }
-        self.last_fault = later.last_fault.clone().or(self.last_fault.take());
+        if let Some(fault) = &later.last_fault {
+            self.last_fault = Some(fault.clone());
+        }
         self.fuel += later.fuel;
         self.wall += later.wall;
         self.peak_memory = self.peak_memory.max(later.peak_memory);

@@ -46,7 +46,7 @@ pub mod wasm;
 #[cfg(feature = "wasm")]
 pub mod wasm;
 
-pub use code_cache::{CacheError, CodeCache, Loads, MOST_BYTES};
+pub use code_cache::{CacheError, CodeCache, Loads};
 pub use desk::code_of;
 pub use fault::{Fault, LoadError};
 pub use guest::{Call, Done, Guest, Job, ModelAsk, Spent, SummaryJob};

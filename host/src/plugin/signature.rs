@@ -212,8 +212,12 @@ impl TrustedKeys {
         self.0.iter().find(|key| key.verify_strict(&message, &signature).is_ok()).map(id)
     }
 
-    /// Lets a plugin pass that one of the keys signed; without keys, any.
-    pub(super) fn check(&self, bytes: &[u8], name: &str, settings: &Settings) -> Result<(), LoadError> {
+    /// Lets a plugin pass that one of the keys signed; without keys, any. `name` is that of the plugin
+    /// ([`Settings::name_for`]).
+    ///
+    /// # Errors
+    /// It is not signed, or not by one of these keys, with what to do.
+    pub fn check(&self, bytes: &[u8], name: &str, settings: &Settings) -> Result<(), LoadError> {
         if self.is_empty() {
             return Ok(());
         }

@@ -112,7 +112,7 @@ impl std::fmt::Debug for StagePlugin {
 /// What is to be done about a pending stage.
 enum Begun {
     /// Call it, within this span.
-    Call(Job, Sender<Answer>, Span),
+    Call(Box<Job>, Sender<Answer>, Span),
     /// It is over already: it was left out.
     Over(Result<(), Required>),
 }
@@ -197,7 +197,7 @@ impl StagePlugin {
             Begun::Over(result) => return result,
         };
         let (guest, within) = (Arc::clone(&self.guest), span.clone());
-        let call = move || within.in_scope(|| run_job(&*guest, job));
+        let call = move || within.in_scope(|| run_job(&*guest, *job));
         let thread = std::thread::Builder::new().name("plugin".into()).spawn(call);
         let mut desk = Desk::default();
         let mut done = None;
@@ -252,7 +252,7 @@ impl StagePlugin {
         };
         let _turn = CALLS.acquire().await;
         let (guest, within) = (Arc::clone(&self.guest), span.clone());
-        let call = tokio::task::spawn_blocking(move || within.in_scope(|| run_job(&*guest, job)));
+        let call = tokio::task::spawn_blocking(move || within.in_scope(|| run_job(&*guest, *job)));
         let mut desk = Desk::default();
         let mut done = None;
         while let Some(message) = messages.recv().await {
@@ -311,7 +311,7 @@ impl StagePlugin {
             limits: self.limits,
             condenses_as: self.may_condense.then(|| self.name.clone()),
         };
-        Begun::Call(job, answers, span::of(&self.name, &self.digest, Call::Plan, Some(turn)))
+        Begun::Call(Box::new(job), answers, span::of(&self.name, &self.digest, Call::Plan, Some(turn)))
     }
 
     fn finish<P: Borrow<Policy>>(

@@ -171,6 +171,10 @@ fn head(report: &ReplayReport, alone: bool) -> String {
     for note in &report.notes {
         let _ = write!(html, "<p class=\"meta note\">{}</p>", escape(note));
     }
+    for (name, metrics) in &report.plugins.0 {
+        let did = escape(&metrics.to_string());
+        let _ = write!(html, "<p class=\"meta item\"><b>Plugin</b>{}: {did}</p>", escape(name));
+    }
     html.push_str("</header>\n");
     html
 }

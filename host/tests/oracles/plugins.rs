@@ -65,7 +65,7 @@ pub(crate) fn plugin_cache(bytes: &[u8]) {
     assert_eq!(open(&mine, &key, &file), Ok(content));
     assert!(open(&theirs, &key, &file).is_err() && open(&mine, &Key([8; 32]), &file).is_err());
     assert!(open(&mine, &key, &seal(&theirs, &key, content)).is_err());
-    let mut other = file.clone();
+    let mut other = file;
     let at = usize::from(at) * 257 % other.len();
     match how % 6 {
         0 => other[at] ^= what | 1,

@@ -8,7 +8,7 @@ use crate::support::repository;
 
 fn program(args: &[&str], folder: &Path) -> Output {
     let mut program = Command::new(env!("CARGO_BIN_EXE_foreshorten"));
-    program.args(args).current_dir(folder).stdin(Stdio::null());
+    program.args(args).current_dir(folder).stdin(Stdio::null()).env("FORESHORTEN_PLUGIN_CACHE", "off");
     if let Some(Some(cargo)) = wasm_cargo() {
         program.env("FORESHORTEN_WASM_CARGO", cargo);
     }
@@ -89,6 +89,7 @@ fn compact_takes_a_stage_and_a_summarizer_and_keeps_their_state() {
         .arg("--summarizer")
         .arg(summarizer)
         .current_dir(folder.path())
+        .env("FORESHORTEN_PLUGIN_CACHE", "off")
         .stdin(std::fs::File::open(folder.path().join("body.json")).unwrap())
         .output()
         .unwrap();

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
+use foreshorten::plugin::dylib::DylibLoader;
 use foreshorten::plugin::signature::{SecretKey, Subject};
 use foreshorten::plugin::{Limits, LoadError, Loader, TrustedKeys, sha256, wasm::encode};
 
@@ -72,10 +73,25 @@ fn a_signature_in_the_settings_is_of_their_name_and_version_and_comes_before_all
     said(&trusting(&key), home.path());
 }
 
+#[test]
+fn a_library_needs_its_signature_besides_its_pin_before_any_of_it_is_loaded() {
+    let home = tempfile::tempdir().unwrap();
+    let file = home.path().join("a.so");
+    fs::write(&file, b"not a library").unwrap();
+    let digest = sha256(b"not a library");
+    fs::write(home.path().join("a.so.sha256"), &digest).unwrap();
+    let key = SecretKey::generate().unwrap();
+    let loader = DylibLoader::new().trusting(TrustedKeys::parse(&key.public_text()).unwrap());
+    assert!(matches!(loader.stage(&file), Err(LoadError::Signature(_))));
+    // What is signed goes on to the linker of the system, which says what it thinks of it.
+    fs::write(home.path().join("a.so.sig"), key.sign(&Subject { sha256: &digest, name: "a", version: "" })).unwrap();
+    assert!(matches!(loader.stage(&file), Err(LoadError::Compile(_))));
+}
+
 fn program(args: &[&str], folder: &Path) -> Output {
     let mut program = Command::new(env!("CARGO_BIN_EXE_foreshorten"));
     program.args(args).current_dir(folder).stdin(Stdio::null());
-    program.env("XDG_CACHE_HOME", folder.join("cache")).output().unwrap()
+    program.env("XDG_CACHE_HOME", folder.join("cache")).env_remove("FORESHORTEN_PLUGIN_CACHE").output().unwrap()
 }
 
 #[test]
