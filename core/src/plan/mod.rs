@@ -255,6 +255,22 @@ pub trait Desk {
     fn explain(&mut self, line: String);
     /// Raw tokens that `tokens` calibrated ones buy.
     fn raw_for(&self, tokens: u64) -> u64;
+    /// Whether notes cover anything; true when that is not known.
+    fn has_notes(&self) -> bool {
+        true
+    }
+    /// Levels of a range of entries.
+    fn levels(&self, entries: Range<usize>) -> Vec<Level> {
+        entries.map(|entry| self.level(entry)).collect()
+    }
+    /// Weights of a range of entries in the view, in raw tokens.
+    fn view_weights(&self, entries: Range<usize>) -> Vec<u64> {
+        entries.map(|entry| self.view_weight(entry)).collect()
+    }
+    /// Whether entries of a range are protected.
+    fn protections(&self, entries: Range<usize>) -> Vec<bool> {
+        entries.map(|entry| self.protection(entry).is_some()).collect()
+    }
     /// Pins an entry for good.
     ///
     /// # Errors
@@ -418,6 +434,39 @@ impl<'a> StageContext<'a> {
     #[must_use]
     pub fn view_weight(&self, entry: usize) -> u64 {
         self.desk.view_weight(entry)
+    }
+
+    /// Whether notes cover anything.
+    #[must_use]
+    pub fn has_notes(&self) -> bool {
+        self.desk.has_notes()
+    }
+
+    /// Levels of a range of entries, at less than a search for each.
+    ///
+    /// # Panics
+    /// There is no such range.
+    #[must_use]
+    pub fn levels(&self, entries: Range<usize>) -> Vec<Level> {
+        self.desk.levels(entries)
+    }
+
+    /// Weights of a range of entries in the view in raw tokens, likewise.
+    ///
+    /// # Panics
+    /// There is no such range.
+    #[must_use]
+    pub fn view_weights(&self, entries: Range<usize>) -> Vec<u64> {
+        self.desk.view_weights(entries)
+    }
+
+    /// Whether entries of a range are in the tail or pinned, likewise.
+    ///
+    /// # Panics
+    /// There is no such range.
+    #[must_use]
+    pub fn protections(&self, entries: Range<usize>) -> Vec<bool> {
+        self.desk.protections(entries)
     }
 
     /// Calibrated tokens of the view, everything accepted so far included.

@@ -1,6 +1,7 @@
 //! The desk at which stages hand in proposals during a pass.
 
 use alloc::{string::String, vec::Vec};
+use core::ops::Range;
 
 use crate::{
     notice::Decided,
@@ -110,6 +111,22 @@ impl Desk for PassDesk<'_> {
 
     fn raw_for(&self, tokens: u64) -> u64 {
         self.ledger.state().calibration().raw_for(tokens)
+    }
+
+    fn has_notes(&self) -> bool {
+        !self.ledger.state().notes().is_empty()
+    }
+
+    fn levels(&self, entries: Range<usize>) -> Vec<Level> {
+        self.ledger.levels(self.guard.columns, entries)
+    }
+
+    fn view_weights(&self, entries: Range<usize>) -> Vec<u64> {
+        self.ledger.view_weights(self.guard.columns, entries)
+    }
+
+    fn protections(&self, entries: Range<usize>) -> Vec<bool> {
+        self.ledger.protections(self.guard.columns, self.guard.tail_start, entries)
     }
 
     fn pin(&mut self, entry: usize) -> Result<(), Refusal> {

@@ -12,6 +12,7 @@ mod join;
 mod judge;
 mod ledger;
 mod note;
+mod ranges;
 mod record;
 mod undo;
 

@@ -233,6 +233,24 @@ impl Columns {
         self.weight[index]
     }
 
+    /// Weights of all entries.
+    #[must_use]
+    pub fn weights(&self) -> &[u32] {
+        &self.weight
+    }
+
+    /// Pairs of all entries, as [`pair`](Self::pair) answers them.
+    #[must_use]
+    pub fn pairs(&self) -> &[u32] {
+        &self.pair
+    }
+
+    /// Groups of all entries.
+    #[must_use]
+    pub fn group_of_each(&self) -> &[u32] {
+        &self.group
+    }
+
     /// Weight of the entries `from..to`, by one subtraction.
     #[must_use]
     pub fn range_weight(&self, from: usize, to: usize) -> u64 {

@@ -16,10 +16,12 @@ use super::line::{Answer, Ask, Cells, Column, Room};
 pub(super) trait Sight {
     fn record(&self) -> &dyn Transcript;
     fn columns(&self) -> &Columns;
-    fn level(&self, entry: usize) -> u8;
-    fn view_weight(&self, entry: usize) -> u64;
-    fn is_protected(&self, entry: usize) -> bool;
+    fn levels(&self, entries: Range<usize>) -> Vec<Level>;
+    fn view_weights(&self, entries: Range<usize>) -> Vec<u64>;
+    fn protections(&self, entries: Range<usize>) -> Vec<bool>;
     fn rule(&self, tool: &str) -> ToolRule;
+    /// Whether there are notes at all.
+    fn has_notes(&self) -> bool;
     /// Whether a note covers the group, be it shown or not.
     fn is_noted(&self, group: usize) -> bool;
 }
@@ -31,17 +33,20 @@ impl Sight for StageContext<'_> {
     fn columns(&self) -> &Columns {
         StageContext::columns(self)
     }
-    fn level(&self, entry: usize) -> u8 {
-        StageContext::level(self, entry) as u8
+    fn levels(&self, entries: Range<usize>) -> Vec<Level> {
+        StageContext::levels(self, entries)
     }
-    fn view_weight(&self, entry: usize) -> u64 {
-        StageContext::view_weight(self, entry)
+    fn view_weights(&self, entries: Range<usize>) -> Vec<u64> {
+        StageContext::view_weights(self, entries)
     }
-    fn is_protected(&self, entry: usize) -> bool {
-        StageContext::is_protected(self, entry)
+    fn protections(&self, entries: Range<usize>) -> Vec<bool> {
+        StageContext::protections(self, entries)
     }
     fn rule(&self, tool: &str) -> ToolRule {
         self.tool_rule(tool)
+    }
+    fn has_notes(&self) -> bool {
+        StageContext::has_notes(self)
     }
     fn is_noted(&self, group: usize) -> bool {
         self.open_groups(group..group + 1).is_empty()
@@ -62,18 +67,21 @@ impl Sight for Settled<'_> {
     fn columns(&self) -> &Columns {
         self.columns
     }
-    fn level(&self, entry: usize) -> u8 {
-        self.ledger.level(self.columns, entry) as u8
+    fn levels(&self, entries: Range<usize>) -> Vec<Level> {
+        self.ledger.levels(self.columns, entries)
     }
-    fn view_weight(&self, entry: usize) -> u64 {
-        self.ledger.view_weight(self.columns, entry)
+    fn view_weights(&self, entries: Range<usize>) -> Vec<u64> {
+        self.ledger.view_weights(self.columns, entries)
     }
-    fn is_protected(&self, entry: usize) -> bool {
-        self.ledger.is_pinned(self.columns, entry)
+    fn protections(&self, entries: Range<usize>) -> Vec<bool> {
+        self.ledger.protections(self.columns, self.columns.groups(), entries)
     }
     // Rules are about reducing; who writes a summary reduces nothing.
     fn rule(&self, _: &str) -> ToolRule {
         ToolRule::Ordinary
+    }
+    fn has_notes(&self) -> bool {
+        !self.ledger.state().notes().is_empty()
     }
     fn is_noted(&self, group: usize) -> bool {
         self.ledger.note_over(self.columns, group).is_some()
@@ -198,12 +206,12 @@ impl Desk {
         let entries = (range.start as usize).min(end)..end;
         match column {
             Column::Kinds => Cells::Bytes(entries.map(|entry| columns.kind(entry) as u8).collect()),
-            Column::Marks => Cells::Halves(entries.map(|entry| marks(sight, entry)).collect()),
-            Column::Levels => Cells::Bytes(entries.map(|entry| sight.level(entry)).collect()),
-            Column::Groups => Cells::Words(entries.map(|entry| narrow(columns.group(entry) as u64)).collect()),
-            Column::Pairs => Cells::Words(entries.map(|entry| columns.pair(entry)).collect()),
-            Column::Weights => Cells::Words(entries.map(|entry| columns.weight(entry)).collect()),
-            Column::ViewWeights => Cells::Words(entries.map(|entry| narrow(sight.view_weight(entry))).collect()),
+            Column::Marks => Cells::Halves(marks(sight, entries)),
+            Column::Levels => Cells::Bytes(sight.levels(entries).into_iter().map(|level| level as u8).collect()),
+            Column::Groups => Cells::Words(columns.group_of_each()[entries].to_vec()),
+            Column::Pairs => Cells::Words(columns.pairs()[entries].to_vec()),
+            Column::Weights => Cells::Words(columns.weights()[entries].to_vec()),
+            Column::ViewWeights => Cells::Words(sight.view_weights(entries).into_iter().map(narrow).collect()),
             Column::Sizes => Cells::Words(entries.map(|entry| text_bytes(record, entry)).collect()),
             Column::ToolIds => Cells::Words(self.tools(sight).1[entries].to_vec()),
             Column::Rules => {
@@ -274,22 +282,30 @@ const fn rule_code(rule: ToolRule) -> u8 {
     }
 }
 
-fn marks(sight: &dyn Sight, entry: usize) -> u16 {
+fn marks(sight: &dyn Sight, entries: Range<usize>) -> Vec<u16> {
     let columns = sight.columns();
-    [
-        columns.is_error(entry),
-        columns.has_media(entry),
-        sight.is_protected(entry),
-        columns.is_sealed(entry),
-        columns.is_recall(entry),
-        columns.is_orphan(entry),
-        columns.kind(entry) == EntryKind::ToolCall && columns.pair(entry) == NONE && columns.is_pending(entry),
-        sight.is_noted(columns.group(entry)) && sight.level(entry) != Level::Covered as u8,
-    ]
-    .iter()
-    .enumerate()
-    .map(|(bit, &set)| u16::from(set) << bit)
-    .sum()
+    let bit = |at: u16, set: bool| u16::from(set) << at;
+    let mut marks: Vec<u16> = entries
+        .clone()
+        .zip(sight.protections(entries.clone()))
+        .map(|(entry, protected)| {
+            bit(0, columns.is_error(entry))
+                | bit(1, columns.has_media(entry))
+                | bit(2, protected)
+                | bit(3, columns.is_sealed(entry))
+                | bit(4, columns.is_recall(entry))
+                | bit(5, columns.is_orphan(entry))
+                | bit(6, columns.is_pending(entry))
+        })
+        .collect();
+    // Only where there are notes does one keep anything.
+    if sight.has_notes() {
+        let levels = sight.levels(entries.clone());
+        for ((entry, mark), level) in entries.zip(&mut marks).zip(levels) {
+            *mark |= bit(7, level != Level::Covered && sight.is_noted(columns.group(entry)));
+        }
+    }
+    marks
 }
 
 fn text_bytes(record: &dyn Transcript, entry: usize) -> u32 {

@@ -168,11 +168,27 @@ fn compare(
             assert!(state == other.state().encode(), "state of the {kind}, call {call}, {place}");
             assert!(native.view().pieces().eq(other.view().pieces()), "view of the {kind}, call {call}, {place}");
         }
+        ranges_are_what_each_entry_is(native);
         account.calls += 1;
         account.passes += usize::from(native.outcome().compacted);
     }
     account.records += three[0].0.state().records().len();
     account.notes += three[0].0.state().notes().len();
+}
+
+/// What columns are made of, many entries at a time, is what each entry alone is answered.
+fn ranges_are_what_each_entry_is<P: std::borrow::Borrow<Policy>>(compactor: &Compactor<P>) {
+    let (ledger, columns) = (compactor.ledger(), compactor.columns());
+    let len = columns.len();
+    for entries in [0..len, len / 3..len - len / 4] {
+        let each = entries.clone();
+        assert!(each.clone().map(|entry| ledger.level(columns, entry)).eq(ledger.levels(columns, entries.clone())));
+        let weights = each.clone().map(|entry| ledger.view_weight(columns, entry));
+        assert!(weights.eq(ledger.view_weights(columns, entries.clone())));
+        let tail = columns.groups() * 3 / 4;
+        let protected = each.map(|entry| ledger.is_pinned(columns, entry) || columns.group(entry) >= tail);
+        assert!(protected.eq(ledger.protections(columns, tail, entries)));
+    }
 }
 
 #[test]

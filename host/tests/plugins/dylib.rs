@@ -310,3 +310,26 @@ fn the_header_and_the_rust_types_are_one_interface() {
     // Every function of the host's table was compared: the last one of the header is the last one here.
     assert_eq!(header.matches("(*").count(), 17 + 2 + 2 + 1);
 }
+
+/// The fuzz target's oracle over inputs made by a rule, and over what fuzzing found.
+#[test]
+fn odd_tables_are_refused_and_odd_calls_leave_a_sound_session() {
+    let mut seed = 0x2545_f491_4f6c_dd1d_u64;
+    for length in 0..300 {
+        let input: Vec<u8> = (0..length)
+            .map(|_| {
+                seed ^= seed << 13;
+                seed ^= seed >> 7;
+                seed ^= seed << 17;
+                (seed >> 32) as u8
+            })
+            .collect();
+        crate::plugin_abi::plugin_abi(&input);
+    }
+    for folder in ["fuzz/seeds/plugin_abi", "fuzz/regressions/plugin_abi"] {
+        let Ok(files) = std::fs::read_dir(repository().join(folder)) else { continue };
+        for file in files {
+            crate::plugin_abi::plugin_abi(&std::fs::read(file.unwrap().path()).unwrap());
+        }
+    }
+}

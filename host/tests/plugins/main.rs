@@ -10,6 +10,8 @@ mod guests;
 mod hostile;
 mod loading;
 mod native;
+#[path = "../oracles/plugin_abi.rs"]
+mod plugin_abi;
 mod program;
 mod sessions;
 mod signed;

@@ -104,3 +104,60 @@ fn compact_takes_a_stage_and_a_summarizer_and_keeps_their_state() {
     let account = &notice["plugins"]["dedupe-reads"];
     assert!(account["calls"] == 1 && account["tokens_saved"].as_u64() > Some(0), "{notice}");
 }
+
+#[test]
+fn a_native_library_needs_the_operators_word_and_a_pin_and_then_stands_anywhere() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    let ending = std::env::consts::DLL_SUFFIX;
+    for (name, file) in [("dedupe-reads", "dedupe"), ("extractive-summarizer", "summary")] {
+        let built = crate::native::library(&repository().join("plugins/examples").join(name));
+        let here = path.join(format!("{file}{ending}"));
+        std::fs::copy(&built, &here).unwrap();
+        std::fs::copy(
+            built.with_extension(format!("{}.sha256", &ending[1..])),
+            here.with_extension(format!("{}.sha256", &ending[1..])),
+        )
+        .unwrap();
+    }
+    let (stage, summary) = (format!("dedupe{ending}"), format!("summary{ending}"));
+    let session = repository().join("testdata/sessions/coding-agent.claude-code.jsonl");
+    let session = session.to_str().unwrap();
+    let stages = format!("offload,{stage},clear,summarize");
+    let refused = |args: &[&str]| {
+        let out = program(args, path);
+        assert!(!out.status.success(), "{args:?}");
+        String::from_utf8(out.stderr).unwrap()
+    };
+    let replay = ["replay", session, "--window", "32000", "--json"];
+    // Without the word: what it takes, both of it.
+    for args in [["--stages", stages.as_str()], ["--summarizer", summary.as_str()]] {
+        let why = refused(&[&replay[..], &args[..]].concat());
+        assert!(why.contains("--allow-native") && why.contains("SHA-256"), "{why}");
+    }
+    // Data cannot give it.
+    std::fs::write(path.join("policy.toml"), "allow_native = true\n").unwrap();
+    let why = refused(&[&replay[..], &["--config", "policy.toml"]].concat());
+    assert!(why.contains("no setting of a file"), "{why}");
+    // With it, in flags and in a file, the account is that of the component.
+    let all = ["--allow-native", "--summarizer", summary.as_str()];
+    let flags = good(&[&replay[..], &all, &["--stages", stages.as_str()]].concat(), path);
+    std::fs::write(path.join("policy.toml"), format!("stages = [\"offload\", \"{stage}\", \"clear\", \"summarize\"]"))
+        .unwrap();
+    let file = good(&[&replay[..], &all, &["--config", "policy.toml"]].concat(), path);
+    assert_eq!(flags, file);
+    assert!(flags.contains("dedupe"), "{flags}");
+    if let (Some(stage), Some(summary)) = (example("dedupe-reads"), example("extractive-summarizer")) {
+        std::fs::copy(stage, path.join("dedupe.wasm")).unwrap();
+        let stages = ["--summarizer", summary.to_str().unwrap(), "--stages", "offload,dedupe.wasm,clear,summarize"];
+        let component = good(&[&replay[..], &stages[..]].concat(), path);
+        // The summarizer's path is in no report, and the names of both stages are the same.
+        assert_eq!(flags, component);
+    }
+    // Not what was pinned, and not pinned at all.
+    let pin = path.join(format!("{stage}.sha256"));
+    std::fs::write(&pin, "00".repeat(32)).unwrap();
+    assert!(refused(&[&replay[..], &all, &["--stages", stages.as_str()]].concat()).contains("is pinned"));
+    std::fs::remove_file(&pin).unwrap();
+    assert!(refused(&[&replay[..], &all, &["--stages", stages.as_str()]].concat()).contains("must be pinned"));
+}

@@ -79,17 +79,28 @@ impl DylibLoader {
     /// Why it is not loaded.
     pub fn stage_with(&self, file: &Path, settings: &Settings) -> Result<StagePlugin, LoadError> {
         let (digest, guest) = self.load(file, settings, STAGE)?;
-        Ok(StagePlugin {
-            name: load::name_for(settings, file),
-            digest,
-            major: settings.version.split('.').next().filter(|major| !major.is_empty()).unwrap_or("0").into(),
-            config: Arc::from(settings.config.as_deref().unwrap_or("{}")),
-            limits: settings.limits,
-            may_condense: settings.grants.iter().any(|grant| grant == "condensing"),
-            on_failure: settings.on_failure.clone(),
-            guest,
-            metrics: Mutex::new(Metrics::default()),
-        })
+        Ok(stage(load::name_for(settings, file), digest, settings, guest))
+    }
+
+    /// A stage that is linked into this program, by its entry: for where nothing can be loaded at run time. Nothing is
+    /// pinned then, as it is part of the program.
+    ///
+    /// # Errors
+    /// Its tables are not as they must be, or its `check` fails.
+    ///
+    /// # Safety
+    /// `entry` is null or what a `foreshorten_plugin_entry` answers: tables as large as they say, of functions as the
+    /// header has them, that stay as they are for as long as the stage is used.
+    pub unsafe fn linked_stage(
+        &self,
+        entry: *const Entry,
+        name: &str,
+        settings: &Settings,
+    ) -> Result<StagePlugin, LoadError> {
+        // SAFETY: as the caller promises.
+        let factory = unsafe { tables::factory(&tables::entry(entry)?, STAGE)? };
+        let guest = checked(factory, settings)?;
+        Ok(stage(name.into(), super::sha256(name.as_bytes()), settings, guest))
     }
 
     /// Loads a summarizer likewise.
@@ -119,10 +130,29 @@ impl DylibLoader {
         is_private(file)?;
         let (bytes, digest) = load::read(file, Some(pinned), MOST_BYTES)?;
         self.trusted.check(&bytes, &load::name_for(settings, file), settings)?;
-        let guest = Native { factory: factory(&bytes, key)? };
-        let config = Arc::from(settings.config.as_deref().unwrap_or("{}"));
-        guest.call(Job::check(config, settings.limits)).0.result.map_err(|fault| LoadError::Check("check", fault))?;
-        Ok((digest, Arc::new(guest)))
+        Ok((digest, checked(factory(&bytes, key)?, settings)?))
+    }
+}
+
+/// A table that can be called, after its `check`.
+fn checked(factory: Factory, settings: &Settings) -> Result<Arc<dyn Guest>, LoadError> {
+    let guest = Native { factory };
+    let config = Arc::from(settings.config.as_deref().unwrap_or("{}"));
+    guest.call(Job::check(config, settings.limits)).0.result.map_err(|fault| LoadError::Check("check", fault))?;
+    Ok(Arc::new(guest))
+}
+
+fn stage(name: String, digest: String, settings: &Settings, guest: Arc<dyn Guest>) -> StagePlugin {
+    StagePlugin {
+        name,
+        digest,
+        major: settings.version.split('.').next().filter(|major| !major.is_empty()).unwrap_or("0").into(),
+        config: Arc::from(settings.config.as_deref().unwrap_or("{}")),
+        limits: settings.limits,
+        may_condense: settings.grants.iter().any(|grant| grant == "condensing"),
+        on_failure: settings.on_failure.clone(),
+        guest,
+        metrics: Mutex::new(Metrics::default()),
     }
 }
 
