@@ -109,6 +109,15 @@ impl Outline {
         Ok(Self { worlds, version, imports, exports })
     }
 
+    /// Checks what a loader would check before it compiles anything, for any of its worlds: the version, that it imports
+    /// nothing but what is granted, and that it exports all of a world.
+    ///
+    /// # Errors
+    /// The first of these that is wrong, and how to mend it.
+    pub fn verify(&self, grants: &[String]) -> Result<(), LoadError> {
+        self.check(self.worlds.first().copied().unwrap_or(World::Stage), grants).map(drop)
+    }
+
     /// Checks the version, what is imported against what is granted, and that `world` is exported. Answers the name of
     /// the interface exported.
     ///
