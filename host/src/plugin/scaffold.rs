@@ -33,13 +33,17 @@ impl Language {
 }
 
 /// A file: its path below the project, and what is in it.
-type File = (&'static str, &'static str);
+pub type File = (&'static str, &'static str);
 
 macro_rules! template {
     ($path:literal) => {
         include_str!(concat!("../../../plugins/templates/", $path))
     };
 }
+
+/// The interface for C: a header, and what is linked to every plugin.
+pub const HEADER: [File; 2] =
+    [("foreshorten.h", template!("c/foreshorten.h")), ("foreshorten.c", template!("c/foreshorten.c"))];
 
 /// The SDK, as it is vendored into a new project: a plugin needs nothing that is not there.
 const SDK: [File; 5] = [
@@ -59,8 +63,8 @@ const fn common(language: Language) -> &'static [File] {
             (".gitignore", "/target\n*.wasm\n"),
         ],
         Language::C => &[
-            ("foreshorten.h", template!("c/foreshorten.h")),
-            ("foreshorten.c", template!("c/foreshorten.c")),
+            HEADER[0],
+            HEADER[1],
             ("plugin.wit", WIT),
             ("README.md", template!("c/README.md")),
             (".gitignore", "/test\n*.wasm\n"),

@@ -12,6 +12,8 @@ use super::super::{failure::Failure, files};
 use super::bad;
 
 /// Run the conformance kit on a plugin.
+///
+/// Exit codes: 0 passed, be it with warnings; 3 a check failed, or there is no plugin to check.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Component, plugin.toml, or folder with one.

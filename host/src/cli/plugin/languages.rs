@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use foreshorten::plugin::{scaffold, wasm::WIT};
+
 use super::super::failure::Failure;
 use super::tools;
 
@@ -98,8 +100,18 @@ fn rust(folder: &Path) -> Result<PathBuf, Failure> {
 fn c(folder: &Path, code: &[PathBuf], scratch: &Path) -> Result<PathBuf, Failure> {
     let clang = tools::clang()?;
     let linker = tools::wasm_ld(&clang)?;
+    // A folder without copies of its own gets those of this program.
+    let mut code = code.to_vec();
+    let ours = scratch.join("interface");
+    std::fs::create_dir(&ours)?;
+    for (name, text) in scaffold::HEADER {
+        if !folder.join(name).is_file() {
+            std::fs::write(ours.join(name), text)?;
+            code.extend(name.ends_with(".c").then(|| ours.join(name)));
+        }
+    }
     let mut objects = Vec::new();
-    for file in code {
+    for file in &code {
         let mut object = scratch.join(file.file_name().unwrap_or_default());
         object.set_extension("o");
         let mut compile = Command::new(&clang);
@@ -113,7 +125,7 @@ fn c(folder: &Path, code: &[PathBuf], scratch: &Path) -> Result<PathBuf, Failure
             "-Wextra",
             "-c",
         ]);
-        run(compile.arg("-I").arg(folder).arg(file).arg("-o").arg(&object), folder)?;
+        run(compile.arg("-I").arg(folder).arg("-I").arg(&ours).arg(file).arg("-o").arg(&object), folder)?;
         objects.push(object);
     }
     let module = scratch.join("module.wasm");
@@ -124,20 +136,30 @@ fn c(folder: &Path, code: &[PathBuf], scratch: &Path) -> Result<PathBuf, Failure
     Ok(module)
 }
 
-/// The world that the project's wit/ describes.
-fn world(folder: &Path) -> Result<&'static str, Failure> {
+/// The world that the project's wit/ describes, and a folder with that and the interface.
+fn world(folder: &Path, scratch: &Path) -> Result<(&'static str, PathBuf), Failure> {
     let file = folder.join("wit/world.wit");
     let text = std::fs::read_to_string(&file).map_err(|error| {
         Failure::Input(format!("{}: {error}; `foreshorten plugin new` makes a project that has it", file.display()))
     })?;
-    ["stage", "summarizer"].into_iter().find(|world| text.contains(&format!("world {world} "))).ok_or_else(|| {
+    let known = ["stage", "summarizer"].into_iter().find(|world| text.contains(&format!("world {world} ")));
+    let world = known.ok_or_else(|| {
         Failure::Input(format!("{}: it has neither a world stage nor a world summarizer", file.display()))
-    })
+    })?;
+    if folder.join("wit/deps").is_dir() {
+        return Ok((world, folder.join("wit")));
+    }
+    // A project without a copy of its own gets that of this program.
+    let wit = scratch.join("wit");
+    std::fs::create_dir_all(wit.join("deps/foreshorten-plugin"))?;
+    std::fs::write(wit.join("world.wit"), text)?;
+    std::fs::write(wit.join("deps/foreshorten-plugin/plugin.wit"), WIT)?;
+    Ok((world, wit))
 }
 
 fn javascript(folder: &Path, scratch: &Path) -> Result<PathBuf, Failure> {
     let tool = tools::componentize_qjs(folder)?;
-    let world = world(folder)?;
+    let (world, wit) = world(folder, scratch)?;
     let manifest = folder.join("package.json");
     let text = std::fs::read_to_string(&manifest)?;
     let read: serde_json::Value =
@@ -146,14 +168,14 @@ fn javascript(folder: &Path, scratch: &Path) -> Result<PathBuf, Failure> {
     let component = scratch.join("component.wasm");
     let mut make = Command::new(tool);
     // --stub-wasi: plugins have no WASI. --sync: nothing inside a plugin waits.
-    make.arg("--wit").arg(folder.join("wit")).args(["--world", world, "--sync", "--stub-wasi", "--opt-size"]);
+    make.arg("--wit").arg(wit).args(["--world", world, "--sync", "--stub-wasi", "--opt-size"]);
     run(make.arg("--js").arg(folder.join(main)).arg("--output").arg(&component), folder)?;
     Ok(component)
 }
 
 fn python(folder: &Path, scratch: &Path) -> Result<PathBuf, Failure> {
     let tool = tools::componentize_py(folder)?;
-    let world = world(folder)?;
+    let (world, wit) = world(folder, scratch)?;
     if !folder.join("app.py").is_file() {
         return Err(Failure::Input(format!("{}: there is no app.py, where the plugin begins", folder.display())));
     }
@@ -161,7 +183,7 @@ fn python(folder: &Path, scratch: &Path) -> Result<PathBuf, Failure> {
     let mut make = Command::new(tool);
     // Its own idea of where packages are is the environment it is in; plugins have what is in their folder.
     make.env_remove("VIRTUAL_ENV").env("PYTHONHASHSEED", "0").env("PYTHONDONTWRITEBYTECODE", "1");
-    make.arg("--wit-path").arg(folder.join("wit")).args(["--world", world, "componentize", "app", "--stub-wasi"]);
+    make.arg("--wit-path").arg(wit).args(["--world", world, "componentize", "app", "--stub-wasi"]);
     run(make.arg("--python-path").arg(folder).arg("--output").arg(&component), folder)?;
     Ok(component)
 }

@@ -18,7 +18,7 @@ pub(super) fn interface(name: &str) -> String {
 }
 
 /// The two kinds of plugin.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum World {
