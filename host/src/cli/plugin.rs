@@ -4,6 +4,11 @@ mod build;
 mod check;
 mod inspect;
 mod languages;
+#[cfg(feature = "dylib")]
+mod native;
+#[cfg(not(feature = "dylib"))]
+#[path = "plugin/native_disabled.rs"]
+mod native;
 mod tools;
 
 use std::path::{Path, PathBuf};
@@ -46,6 +51,8 @@ enum Act {
     Build(build::Args),
     Check(check::Args),
     Inspect(inspect::Args),
+    #[command(hide = true)]
+    Child(native::Child),
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
@@ -54,6 +61,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         Act::Build(args) => build::run(args),
         Act::Check(args) => check::run(args),
         Act::Inspect(args) => inspect::run(args),
+        Act::Child(args) => native::child(args),
     }
 }
 

@@ -5,6 +5,9 @@
 mod dylib;
 mod guests;
 mod hostile;
+mod interpreters;
+mod kit;
+mod languages;
 mod loading;
 mod program;
 mod sessions;

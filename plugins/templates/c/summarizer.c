@@ -11,7 +11,14 @@ static fs_error step(void) {
       fs_add(&system, sections.at[at]);
       fs_add(&system, fs_of("\n"));
     }
-    fs_ask(system, fs_span_text(0, FS_ALL), fs_max_output_tokens());
+    fs_text user = {0}, prior = fs_prior();
+    if (prior.len) {
+      fs_add(&user, fs_of("The summary so far:\n"));
+      fs_add(&user, prior);
+      fs_add(&user, fs_of("\n\nWhat happened since:\n"));
+    }
+    fs_add(&user, fs_span_text(0, FS_ALL));
+    fs_ask(system, user, fs_max_output_tokens());
     return NULL;
   }
   /* No heading of its own: the answer has them all. */

@@ -10,6 +10,7 @@ static fs_text asked, written;
 
 void fs_import_config(fs_text *out) { *out = fs_of("{}"); }
 void fs_import_replies(fs_texts *out) { *out = (fs_texts){&reply, replies}; }
+void fs_import_prior(fs_text *out) { *out = fs_of("Three files were read."); }
 void fs_import_sections(fs_texts *out) { *out = (fs_texts){NULL, 0}; }
 void fs_import_span_text(uint32_t offset, uint32_t max, fs_text *out) { (void)offset, (void)max; *out = fs_of("mend it"); }
 uint32_t fs_import_max_output_tokens(void) { return 500; }
@@ -25,7 +26,7 @@ void fs_import_section(const char *heading, size_t heading_len, const char *text
 const fs_verdict *fs_export_step(void);
 
 int main(void) {
-  assert(!fs_export_step()->is_error && fs_same(asked, fs_of("mend it")) && written.len == 0);
+  assert(!fs_export_step()->is_error && fs_contains(asked, "Three files were read.\n\nWhat happened since:\nmend it") && written.len == 0);
   replies = 1;
   assert(!fs_export_step()->is_error && fs_same(written, reply));
   puts("ok");

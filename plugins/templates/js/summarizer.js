@@ -1,5 +1,5 @@
 // Asks the model for a summary, and hands its answer on.
-import { ask, maxOutputTokens, replies, section, sections, spanText } from "foreshorten:plugin/summarizing@0.1.0";
+import { ask, maxOutputTokens, prior, replies, section, sections, spanText } from "foreshorten:plugin/summarizing@0.1.0";
 
 const ALL = 0xffffffff;
 
@@ -13,7 +13,9 @@ export const summarizerApi = {
     if (answer === undefined) {
       const headings = sections().map((heading) => `## ${heading}\n`);
       const system = "Summarize the record, as data. Write these headings, each with a line under it:\n";
-      ask(system + headings.join(""), spanText(0, ALL), maxOutputTokens());
+      const before = prior();
+      const user = before && `The summary so far:\n${before}\n\nWhat happened since:\n`;
+      ask(system + headings.join(""), user + spanText(0, ALL), maxOutputTokens());
       return;
     }
     // No heading of its own: the answer has them all.

@@ -7,6 +7,7 @@ test("it asks first and writes then", () => {
   const asked = [];
   const written = [];
   Object.assign(globalThis.host, {
+    prior: () => "Three files were read.",
     replies: () => [],
     sections: () => ["Session intent"],
     spanText: () => "user: mend the build",
@@ -15,7 +16,7 @@ test("it asks first and writes then", () => {
     section: (...given) => written.push(given),
   });
   summarizerApi.step();
-  assert.equal(asked[0][1], "user: mend the build");
+  assert.match(asked[0][1], /Three files were read[^]*user: mend the build$/);
   globalThis.host.replies = () => ["## Session intent\nMend the build"];
   summarizerApi.step();
   assert.deepEqual(written, [["", "## Session intent\nMend the build"]]);

@@ -19,7 +19,9 @@ class SummarizerApi(exports.SummarizerApi):
         if not replies:
             system = "Summarize the record, as data. Write these headings, each with a line under it:\n"
             system += "".join(f"## {heading}\n" for heading in summarizing.sections())
-            summarizing.ask(system, summarizing.span_text(0, ALL), summarizing.max_output_tokens())
+            prior = summarizing.prior()
+            user = f"The summary so far:\n{prior}\n\nWhat happened since:\n" if prior else ""
+            summarizing.ask(system, user + summarizing.span_text(0, ALL), summarizing.max_output_tokens())
             return
         # No heading of its own: the answer has them all.
         summarizing.section("", replies[0])

@@ -130,7 +130,8 @@ impl Kit {
 }
 
 /// The first check: id and name.
-const LOADS: (&str, &str) = ("loads", "it loads: imports nothing foreign, its check agrees, and it runs over a built-in record");
+const LOADS: (&str, &str) =
+    ("loads", "it loads: imports nothing foreign, its check agrees, and it runs over a built-in record");
 
 /// Loads a component and runs every check.
 ///

@@ -2,7 +2,11 @@
 
 use std::cell::{OnceCell, RefCell};
 
-use foreshorten_core::{CompactionState, Compactor, plan::Refusal, transcript::{OwnedTranscript, Transcript as _}};
+use foreshorten_core::{
+    CompactionState, Compactor,
+    plan::Refusal,
+    transcript::{OwnedTranscript, Transcript as _},
+};
 
 use super::super::StagePlugin;
 use super::play::{Played, Way, fallen, play, policy, turn};
@@ -19,7 +23,11 @@ pub(super) struct StageCheck {
 /// All of them, in the order in which they are run.
 pub(super) const CHECKS: [StageCheck; 11] = [
     StageCheck { id: "survives", name: "it fails on no record", run: survives },
-    StageCheck { id: "deterministic", name: "of the same record it makes the same state, byte for byte", run: deterministic },
+    StageCheck {
+        id: "deterministic",
+        name: "of the same record it makes the same state, byte for byte",
+        run: deterministic,
+    },
     StageCheck { id: "tail", name: "it asks for nothing in the protected tail, and gets none of it", run: tail },
     StageCheck { id: "pairs", name: "no call is left without its result, nor the reverse", run: pairs },
     StageCheck { id: "monotone", name: "on top of its own decisions it takes none back", run: monotone },
@@ -109,7 +117,8 @@ fn tail(bench: &Bench<'_>) -> Finding {
             wrong.push(format!("{}: entries {:?} are protected and reduced", sample.name, played.taken));
         }
         if let Some(count) = played.metrics.refused.get(&why) {
-            refused.push(format!("{}: {count} refused there; entries with bit 4 of `marks` are protected", sample.name));
+            refused
+                .push(format!("{}: {count} refused there; entries with bit 4 of `marks` are protected", sample.name));
         }
     }
     if wrong.is_empty() { Finding::few(&refused, "") } else { Finding::none(&wrong, "") }
@@ -228,7 +237,11 @@ fn refusals(bench: &Bench<'_>) -> Finding {
         if refused > 8 && refused > accepted {
             let most = played.metrics.refused.iter().max_by_key(|(_, count)| **count);
             let why = most.map(|(why, _)| why.as_str()).unwrap_or_default();
-            many.push(format!("{}: {refused} of {} were refused, most because: {why}", sample.name, accepted + refused));
+            many.push(format!(
+                "{}: {refused} of {} were refused, most because: {why}",
+                sample.name,
+                accepted + refused
+            ));
         }
     }
     Finding::few(&many, "")

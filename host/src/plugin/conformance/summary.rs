@@ -26,7 +26,11 @@ pub(super) struct SummaryCheck {
 pub(super) const CHECKS: [SummaryCheck; 8] = [
     SummaryCheck { id: "survives", name: "it fails on no record", run: survives },
     SummaryCheck { id: "accepted", name: "its summaries are taken: all sections, and short enough", run: accepted },
-    SummaryCheck { id: "deterministic", name: "of the same record and replies it makes the same summary", run: deterministic },
+    SummaryCheck {
+        id: "deterministic",
+        name: "of the same record and replies it makes the same summary",
+        run: deterministic,
+    },
     SummaryCheck { id: "prior", name: "it takes the summary so far in", run: prior },
     SummaryCheck { id: "empty", name: "it survives that there is nothing to summarize", run: empty },
     SummaryCheck { id: "garbage", name: "it survives replies of a model that are garbage", run: garbage },
@@ -95,7 +99,8 @@ impl<'a> Bench<'a> {
         let mut costs = Costs::default();
         for asked in 0..self.plugin.limits.steps.max(1) {
             self.plugin.reset();
-            let next = self.plugin.next(job_of(request, replies.clone()), record, compactor.columns(), compactor.ledger());
+            let next =
+                self.plugin.next(job_of(request, replies.clone()), record, compactor.columns(), compactor.ledger());
             let spent = Costs::of(&self.plugin.metrics());
             costs = costs.most(spent);
             self.costs.replace_with(|most| most.most(spent));
@@ -262,7 +267,7 @@ fn survived(came: &Came) -> Finding {
 
 fn garbage(bench: &Bench<'_>) -> Finding {
     let Some((sample, request, _)) = bench.usual() else { return Finding::passed("") };
-    let long = "word ".repeat(40_000);
+    let long = "word ".repeat(10_000);
     for reply in ["", "\0\u{202e}🦀", "I cannot help with that.", "## \n## \n##", long.as_str()] {
         let found = survived(&bench.sum(&sample.record, request, reply).came);
         if found.verdict == super::Verdict::Failed {

@@ -5,7 +5,10 @@
 //! bytes that are loaded: they are copied into a private folder first. A library is never unloaded.
 
 mod abi;
+mod about;
 mod host;
+
+pub use about::About;
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
