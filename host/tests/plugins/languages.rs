@@ -8,7 +8,7 @@ use foreshorten::core::{
     CompactionState, Compactor, PolicyConfig, Turn,
     config::PipelineStage,
     plan::Level,
-    transcript::{Entry, OwnedTranscript},
+    transcript::{Entry, OwnedTranscript, Transcript},
 };
 use foreshorten::drive::{Helpers, Summaries, settle_with};
 use foreshorten::formats::read_session;
@@ -62,7 +62,7 @@ pub(crate) fn example(name: &str) -> Option<StagePlugin> {
 }
 
 /// The state after one pass of this stage alone.
-pub(crate) fn passed(plugins: &Stages, plugin: &StagePlugin, record: &OwnedTranscript, window: u64) -> CompactionState {
+pub(crate) fn passed(plugins: &Stages, plugin: &StagePlugin, record: &dyn Transcript, window: u64) -> CompactionState {
     let stages = vec![PipelineStage::External(plugin.name().into())];
     let policy = PolicyConfig { stages, ..PolicyConfig::default() }.build().unwrap();
     let mut compactor = Compactor::new(&policy);

@@ -150,7 +150,7 @@ fn one<T: serde::de::DeserializeOwned>(
     let folder = tempfile::tempdir()?;
     let report = folder.path().join("report.json");
     let mut child = Command::new(std::env::current_exe()?);
-    child.args(["plugin", "child"]).arg(path).arg(&report).args(only);
+    child.env("RUST_BACKTRACE", "0").args(["plugin", "child"]).arg(path).arg(&report).args(only);
     let said = folder.path().join("said");
     let mut child = child.stdin(Stdio::null()).stdout(Stdio::null()).stderr(std::fs::File::create(&said)?).spawn()?;
     let start = Instant::now();
@@ -172,7 +172,11 @@ fn one<T: serde::de::DeserializeOwned>(
         }
         _ => {
             let said = std::fs::read(&said).unwrap_or_default();
-            let last = String::from_utf8_lossy(&said).lines().last().unwrap_or_default().to_owned();
+            let last = String::from_utf8_lossy(&said)
+                .lines()
+                .rfind(|line| !line.is_empty() && !line.starts_with("note:"))
+                .unwrap_or_default()
+                .to_owned();
             let mut why = ended(status);
             if !last.is_empty() {
                 why.push_str(&format!("; it said: {}", last.chars().take(300).collect::<String>()));

@@ -61,7 +61,7 @@ impl Kit {
     #[cfg(feature = "dylib")]
     pub fn library(loader: &super::dylib::DylibLoader, path: &Path) -> Result<Self, LoadError> {
         let (file, _) = Settings::find(path)?;
-        let (bytes, sha256) = super::load::read(&file, None, u64::MAX)?;
+        let (bytes, sha256) = super::load::read(&file, None, MOST_LIBRARY)?;
         let (subject, world) = match loader.stage(path) {
             Ok(plugin) => (Subject::Stage(Box::new(plugin)), World::Stage),
             Err(error @ (LoadError::File(..) | LoadError::Settings(..) | LoadError::Digest(..))) => return Err(error),
@@ -128,6 +128,10 @@ impl Kit {
         report
     }
 }
+
+/// Bytes of a library at most, as its loader has it.
+#[cfg(feature = "dylib")]
+const MOST_LIBRARY: u64 = 256 << 20;
 
 /// The first check: id and name.
 const LOADS: (&str, &str) =

@@ -95,7 +95,7 @@ fn survives(bench: &Bench<'_>) -> Finding {
         }
     }
     let names: Vec<&str> = bench.samples().map(|(sample, _)| sample.name).collect();
-    Finding::none(&wrong, format!("{records} records ({}), {decisions} decisions", names.join(", ")))
+    Finding::none(&wrong, format!("{records} records ({}), {decisions} decisions", names.join("; ")))
 }
 
 fn deterministic(bench: &Bench<'_>) -> Finding {

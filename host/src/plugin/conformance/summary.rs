@@ -176,7 +176,7 @@ fn survives(bench: &Bench<'_>) -> Finding {
             wrong.push(format!("{}: {fault}", sample.name));
         }
     }
-    Finding::none(&wrong, format!("{} records ({})", names.len(), names.join(", ")))
+    Finding::none(&wrong, format!("{} records ({})", names.len(), names.join("; ")))
 }
 
 fn accepted(bench: &Bench<'_>) -> Finding {
