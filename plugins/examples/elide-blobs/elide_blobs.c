@@ -7,25 +7,24 @@
 /* Bytes looked at, at the beginning and in the middle. */
 enum { LOOK = 2048 };
 
-/* Whether the text is of long runs without a space, or of long lines, for the most part. */
+/* Whether most of the text is runs that no language has words of, numbers, or long lines of code without spaces. */
 static bool is_blob(fs_text text) {
   if (text.len < 256) return false;
-  size_t run = 0, in_runs = 0, lines = 1, digits = 0;
+  size_t run = 0, in_words = 0, in_runs = 0, lines = 1, hex = 0;
   for (size_t at = 0; at <= text.len; at++) {
     uint8_t byte = at < text.len ? (uint8_t)text.at[at] : ' ';
-    bool is_digit = byte >= '0' && byte <= '9';
-    /* Of the letters beyond ASCII nothing is said: scripts without spaces are no blobs. */
-    bool dense = byte > ' ' && byte < 0x7f;
-    digits += is_digit;
+    hex += (byte >= '0' && byte <= '9') || (byte >= 'a' && byte <= 'f');
     lines += byte == '\n';
-    if (dense) {
+    /* Of the letters beyond ASCII nothing is said: scripts without spaces are no blobs. */
+    if (byte > ' ' && byte < 0x7f) {
       run++;
       continue;
     }
+    if (run >= 20) in_words += run;
     if (run >= 60) in_runs += run;
     run = 0;
   }
-  return in_runs * 2 > text.len || (text.len / lines > 400 && in_runs * 5 > text.len) || digits * 10 > text.len * 7;
+  return in_runs * 2 > text.len || hex * 10 > text.len * 7 || (text.len / lines > 400 && in_words * 2 > text.len);
 }
 
 static bool looks_like_a_blob(uint32_t entry, uint32_t size) {

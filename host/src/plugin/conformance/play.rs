@@ -46,7 +46,7 @@ pub(super) fn policy(plugin: &StagePlugin) -> Option<Policy> {
     config.build().ok()
 }
 
-/// One pass over `record`, in a window of half of what it holds, so that there is work to do.
+/// One pass over `record`.
 pub(super) fn play(plugin: &StagePlugin, record: &OwnedTranscript, state: Option<CompactionState>, way: Way) -> Played {
     let Some(policy) = policy(plugin) else {
         let metrics = plugin.metrics();
@@ -68,7 +68,10 @@ pub(super) fn turn(
     way: Way,
 ) -> Played {
     compactor.sync(record);
-    let window = Some((compactor.tokens() / 2).max(1_000));
+    // Room for a fifth more than the record, so that nothing but the stage reduces anything; the target, three fifths of
+    // that, leaves it work to do. It depends on the record alone: at the target there is nothing left to be done.
+    let usable = compactor.columns().total_weight() * 6 / 5;
+    let window = Some((usable + usable.min(16_000)).max(1_000));
     let plain = Turn { window, ..Turn::default() };
     compactor.begin(
         record,
