@@ -108,6 +108,23 @@ impl SummaryPlugin {
         }
     }
 
+    /// Starts its account afresh.
+    pub fn reset(&self) {
+        *self.metrics.lock().unwrap_or_else(PoisonError::into_inner) = Metrics::default();
+    }
+
+    /// One step over a record as it is.
+    #[cfg(feature = "wasm")]
+    pub(super) fn next(
+        &self,
+        job: SummaryJob,
+        record: &dyn Transcript,
+        columns: &Columns,
+        ledger: &Ledger,
+    ) -> Result<Step, Fault> {
+        self.step(job, &Settled { record, columns, ledger })
+    }
+
     /// One step. The call has a thread of its own; this one answers what it asks.
     fn step(&self, job: SummaryJob, sight: &Settled<'_>, account: &mut Metrics) -> Result<Step, Fault> {
         let span = span::of(&self.name, &self.digest, Call::Step, Some(sight.ledger.state().turn()));
@@ -233,7 +250,7 @@ fn beginning(record: &Record) -> (Columns, Ledger) {
     (columns, ledger)
 }
 
-fn job_of(request: &SummaryRequest, replies: Vec<String>) -> SummaryJob {
+pub(super) fn job_of(request: &SummaryRequest, replies: Vec<String>) -> SummaryJob {
     SummaryJob {
         span: request.entries.iter().map(|&entry| u32::try_from(entry).unwrap_or(u32::MAX)).collect(),
         text: request.text.clone(),

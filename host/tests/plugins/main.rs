@@ -8,6 +8,9 @@ mod cache;
 mod dylib;
 mod guests;
 mod hostile;
+mod interpreters;
+mod kit;
+mod languages;
 mod loading;
 mod native;
 #[path = "../oracles/plugin_abi.rs"]

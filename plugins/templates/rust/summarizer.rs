@@ -17,7 +17,14 @@ impl Summarizer for Plugin {
                 system.push_str(&heading);
                 system.push('\n');
             }
-            let user = task.span_text(0, u32::MAX);
+            let mut user = String::new();
+            let prior = task.prior();
+            if !prior.is_empty() {
+                user.push_str("The summary so far:\n");
+                user.push_str(&prior);
+                user.push_str("\n\nWhat happened since:\n");
+            }
+            user.push_str(&task.span_text(0, u32::MAX));
             let most = task.max_output_tokens();
             task.ask(&system, &user, most);
             return Ok(());
@@ -40,8 +47,10 @@ mod tests {
     fn it_asks_first_and_writes_then() {
         let mut fake = Fake::default();
         fake.user("mend the build");
+        fake.prior = "Three files were read.".into();
         Plugin::step(&mut fake).unwrap();
         assert_eq!(fake.asked.len(), 1);
+        assert!(fake.asked[0].1.contains("Three files were read."));
         fake.replies.push("## Session intent\nMend the build".into());
         Plugin::step(&mut fake).unwrap();
         assert_eq!(fake.written[0].1, "## Session intent\nMend the build");

@@ -4,11 +4,14 @@
 //! [`DylibLoader`], which only an operator makes, and a SHA-256 that pins the file. The bytes that were verified are the
 //! bytes that are loaded: they are copied into a private folder first. A library is never unloaded.
 
+mod about;
 // One file for both sides, so that they cannot differ.
 #[path = "../../../../plugins/sdk/src/abi.rs"]
 pub mod abi;
 mod host;
 mod tables;
+
+pub use about::About;
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -162,8 +165,8 @@ const SYMBOL: &[u8] = b"foreshorten_plugin_entry\0";
 /// Bytes of a library at most.
 const MOST_BYTES: u64 = 256 << 20;
 
-/// The table of that key in a library of these bytes, which stays loaded for good.
-fn factory(bytes: &[u8], key: &'static str) -> Result<Factory, LoadError> {
+/// Loads a library of these bytes, which stays loaded for good; answers what its entry function answers.
+fn open(bytes: &[u8]) -> Result<*const Entry, LoadError> {
     let wrong = |why: String| LoadError::Compile(why);
     let io = |error: std::io::Error| LoadError::Compile(format!("no private copy can be made: {error}"));
     // The folder is the user's alone (0700) and has a name that cannot be guessed; what was verified is what is loaded.
@@ -177,8 +180,15 @@ fn factory(bytes: &[u8], key: &'static str) -> Result<Factory, LoadError> {
     // SAFETY: the symbol is a function of this shape in every library that has it; the header says so.
     let symbol = unsafe { library.get::<unsafe extern "C" fn() -> *const Entry>(SYMBOL) };
     let symbol = symbol.map_err(|_| LoadError::World("it has no function foreshorten_plugin_entry".into()))?;
-    // SAFETY: as above, it takes nothing; and what it answers, and what that answers, are tables as the header says.
-    unsafe { tables::factory(&tables::entry(symbol())?, key) }
+    // SAFETY: as above; it takes nothing.
+    Ok(unsafe { symbol() })
+}
+
+/// The table of that key in a library of these bytes.
+fn factory(bytes: &[u8], key: &'static str) -> Result<Factory, LoadError> {
+    let entry = open(bytes)?;
+    // SAFETY: what a library's entry function answers, and what that answers, are tables as the header says.
+    unsafe { tables::factory(&tables::entry(entry)?, key) }
 }
 
 /// Refuses files that others can write: the digest would be right today and the library another tomorrow.

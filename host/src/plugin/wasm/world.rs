@@ -18,7 +18,7 @@ pub(super) fn interface(name: &str) -> String {
 }
 
 /// The two kinds of plugin.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum World {
@@ -107,6 +107,15 @@ impl Outline {
         let has = |world: &World| exports.iter().any(|item| is_own(&item.name, world.exports().0));
         let worlds = [World::Stage, World::Summarizer].into_iter().filter(has).collect();
         Ok(Self { worlds, version, imports, exports })
+    }
+
+    /// Checks what a loader would check before it compiles anything, for any of its worlds: the version, that it imports
+    /// nothing but what is granted, and that it exports all of a world.
+    ///
+    /// # Errors
+    /// The first of these that is wrong, and how to mend it.
+    pub fn verify(&self, grants: &[String]) -> Result<(), LoadError> {
+        self.check(self.worlds.first().copied().unwrap_or(World::Stage), grants).map(drop)
     }
 
     /// Checks the version, what is imported against what is granted, and that `world` is exported. Answers the name of
