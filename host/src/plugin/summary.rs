@@ -122,7 +122,7 @@ impl SummaryPlugin {
         columns: &Columns,
         ledger: &Ledger,
     ) -> Result<Step, Fault> {
-        self.step(job, &Settled { record, columns, ledger })
+        self.step(job, &Settled { record, columns, ledger }, &mut Metrics::default())
     }
 
     /// One step. The call has a thread of its own; this one answers what it asks.
