@@ -331,6 +331,7 @@ fn json_has_stable_names() {
         "baselines",
         "levels",
         "notes",
+        "plugins",
     ];
     expected.sort_unstable();
     let mut sorted = names;

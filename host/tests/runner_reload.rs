@@ -117,6 +117,56 @@ async fn the_next_turn_uses_the_file_that_took_the_place_of_another_and_says_so_
     assert_eq!(stage.metrics().reloads, 1);
 }
 
+/// The same, and it says what it kept when it ran last before it keeps its version.
+fn remembering(version: &str) -> Vec<u8> {
+    let text = format!(
+        r#"(module
+          (import "foreshorten:plugin/decisions@0.1.0" "clear" (func $clear (param i32 i32 i32)))
+          (import "foreshorten:plugin/decisions@0.1.0" "explain" (func $explain (param i32 i32)))
+          (import "foreshorten:plugin/memo@0.1.0" "load" (func $load (param i32)))
+          (import "foreshorten:plugin/memo@0.1.0" "store" (func $store (param i32 i32) (result i32)))
+          (memory (export "memory") 1)
+          (data (i32.const 32) "kept by {version}")
+          (func (export "cabi_realloc") (param i32 i32 i32 i32) (result i32) (i32.const 4096))
+          (func (export "foreshorten:plugin/stage-api@0.1.0#check") (result i32) (i32.const 16))
+          (func (export "foreshorten:plugin/stage-api@0.1.0#plan") (result i32) (local $at i32)
+            (loop $l
+              (i32.store (i32.add (i32.const 1024) (i32.mul (local.get $at) (i32.const 4))) (local.get $at))
+              (local.set $at (i32.add (local.get $at) (i32.const 1)))
+              (br_if $l (i32.lt_u (local.get $at) (i32.const 100))))
+            (call $clear (i32.const 1024) (i32.const 100) (i32.const 64))
+            (call $load (i32.const 64))
+            (call $explain (i32.load (i32.const 64)) (i32.load (i32.const 68)))
+            (drop (call $store (i32.const 32) (i32.const {})))
+            (i32.const 16)))"#,
+        version.len() + 8
+    );
+    encode(&wat::parse_str(text).unwrap()).unwrap()
+}
+
+#[tokio::test]
+async fn what_it_kept_goes_on_within_a_major_version_and_not_beyond() {
+    let home = tempfile::tempdir().unwrap();
+    let (file, settings) = (home.path().join("theirs.wasm"), home.path().join("plugin.toml"));
+    let becomes = |version: &str, name: &str| {
+        fs::write(&file, remembering(name)).unwrap();
+        fs::write(&settings, format!("file = \"theirs.wasm\"\nversion = \"{version}\"")).unwrap();
+    };
+    becomes("1.0.0", "first");
+    let stage = open(home.path());
+    let mut scene = Scene::new(&stage).await;
+    scene.pass().await;
+    becomes("1.4.0", "second");
+    assert!(stage.refresh());
+    assert_eq!(has(&scene.pass().await, "theirs: kept by first"), 1);
+    assert!(has(&scene.pass().await, "theirs: kept by second") > 0);
+    becomes("2.0.0", "third");
+    assert!(stage.refresh());
+    let lines = [scene.pass().await, scene.pass().await].concat();
+    assert_eq!(has(&lines, "kept by second"), 0, "another major version begins with nothing: {lines:?}");
+    assert!(has(&lines, "kept by third") > 0, "{lines:?}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn turns_find_a_changed_file_by_themselves_and_load_it_beside_them() {
     let home = tempfile::tempdir().unwrap();
