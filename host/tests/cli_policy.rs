@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 const COMMANDS: [&str; 9] =
     ["replay", "compact", "recall", "estimate", "explain-error", "state", "stages", "completions", "man"];
 
-const POLICY_FLAGS: [&str; 32] = [
+const POLICY_FLAGS: [&str; 33] = [
     "preset",
     "stages",
     "compact-at",
@@ -42,6 +42,7 @@ const POLICY_FLAGS: [&str; 32] = [
     "large-tool-result-chars",
     "tool-result-preview-chars",
     "tool-rule",
+    "allow-native",
     "config",
 ];
 
