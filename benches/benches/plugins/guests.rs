@@ -25,7 +25,7 @@ fn cargo(program: &Path, arguments: &[&str], ending: &str) -> Vec<u8> {
         files.iter().filter_map(|file| file.as_str()).find(|file| file.ends_with(ending)).map(PathBuf::from)
     };
     let lines = String::from_utf8_lossy(&done.stdout);
-    let made = lines.lines().filter_map(file).last().unwrap_or_else(|| panic!("cargo made no {ending}"));
+    let made = lines.lines().filter_map(file).next_back().unwrap_or_else(|| panic!("cargo made no {ending}"));
     std::fs::read(&made).unwrap_or_else(|error| panic!("{}: {error}", made.display()))
 }
 

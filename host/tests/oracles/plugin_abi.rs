@@ -59,7 +59,7 @@ struct Exactly {
 impl Exactly {
     /// The first `len` bytes of `whole`, and zeros after those.
     fn of(whole: &[u8], len: usize) -> Self {
-        let layout = Layout::from_size_align(len.max(1), 8).unwrap_or(Layout::new::<u64>());
+        let Ok(layout) = Layout::from_size_align(len.max(1), 8) else { panic!("no table has {len} bytes") };
         // SAFETY: the size is not zero.
         let at = unsafe { std::alloc::alloc_zeroed(layout) };
         assert!(!at.is_null(), "out of memory");
@@ -113,7 +113,7 @@ unsafe extern "C" fn plan(host: *const HostTable, call: *mut Call) -> i32 {
                 2 => drop((host.string)(call, what, a, bytes.as_mut_ptr(), cap)),
                 3 => assert!((host.text)(call, what, a, b, bytes.as_mut_ptr(), cap) <= cap),
                 4 => drop((host.part_kind)(call, what, a)),
-                5 | 6 | 7 => {
+                5..=7 => {
                     let entries = choices.numbers();
                     let mut codes = vec![0; entries.len()];
                     (host.decide)(call, what % 13, entries.as_ptr(), entries.len(), a, b, codes.as_mut_ptr());

@@ -20,8 +20,11 @@ use crate::guests::{build, recorded};
 use crate::native::library;
 use crate::support::{loader, repository};
 
-/// Stages that plan, with parameters under which they have work to do, and how a plugin is told the same.
-fn stages() -> Vec<(&'static str, &'static str, fn() -> PipelineStage)> {
+/// A stage: its name, its parameters as a plugin is told them, and itself with the same.
+type Known = (&'static str, &'static str, fn() -> PipelineStage);
+
+/// Stages that plan, with parameters under which they have work to do.
+fn stages() -> Vec<Known> {
     vec![
         (
             "offload_tool_results",

@@ -28,7 +28,7 @@ pub(crate) fn library(folder: &Path) -> PathBuf {
         let files = message.get("filenames")?.as_array()?;
         files.iter().filter_map(|file| file.as_str()).find(|file| file.ends_with(ending)).map(PathBuf::from)
     };
-    let built = lines.lines().filter_map(file).last().unwrap();
+    let built = lines.lines().filter_map(file).next_back().unwrap();
     // A copy of its own: the next build of the same crate, with other features, takes that name.
     let name = format!("{}{ending}", folder.file_name().unwrap().to_string_lossy());
     let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
