@@ -105,6 +105,16 @@ fn compact_takes_a_stage_and_a_summarizer_and_keeps_their_state() {
     assert!(account["calls"] == 1 && account["tokens_saved"].as_u64() > Some(0), "{notice}");
 }
 
+/// A report as JSON, without what each plugin used up: time is never the same twice, and a library has no fuel.
+fn without_accounts(report: &str) -> String {
+    let mut report: serde_json::Value = serde_json::from_str(report).unwrap();
+    for session in report["sessions"].as_array_mut().unwrap() {
+        let plugins = session.as_object_mut().unwrap().remove("plugins");
+        assert!(plugins.is_some_and(|plugins| plugins["dedupe"]["calls"].as_u64() > Some(0)));
+    }
+    report.to_string()
+}
+
 #[test]
 fn a_native_library_needs_the_operators_word_and_a_pin_and_then_stands_anywhere() {
     let folder = tempfile::tempdir().unwrap();
@@ -141,16 +151,17 @@ fn a_native_library_needs_the_operators_word_and_a_pin_and_then_stands_anywhere(
     assert!(why.contains("no setting of a file"), "{why}");
     // With it, in flags and in a file, the account is that of the component.
     let all = ["--allow-native", "--summarizer", summary.as_str()];
-    let flags = good(&[&replay[..], &all, &["--stages", stages.as_str()]].concat(), path);
+    let report = |args: &[&str]| without_accounts(&good(&[&replay[..], args].concat(), path));
+    let flags = report(&[&all[..], &["--stages", stages.as_str()]].concat());
     std::fs::write(path.join("policy.toml"), format!("stages = [\"offload\", \"{stage}\", \"clear\", \"summarize\"]"))
         .unwrap();
-    let file = good(&[&replay[..], &all, &["--config", "policy.toml"]].concat(), path);
+    let file = report(&[&all[..], &["--config", "policy.toml"]].concat());
     assert_eq!(flags, file);
     assert!(flags.contains("dedupe"), "{flags}");
     if let (Some(stage), Some(summary)) = (example("dedupe-reads"), example("extractive-summarizer")) {
         std::fs::copy(stage, path.join("dedupe.wasm")).unwrap();
         let stages = ["--summarizer", summary.to_str().unwrap(), "--stages", "offload,dedupe.wasm,clear,summarize"];
-        let component = good(&[&replay[..], &stages[..]].concat(), path);
+        let component = report(&stages);
         // The summarizer's path is in no report, and the names of both stages are the same.
         assert_eq!(flags, component);
     }
