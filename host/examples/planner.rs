@@ -18,12 +18,12 @@ struct Fields(Sha256);
 
 impl Fields {
     fn bytes(&mut self, data: &[u8]) {
-        self.0.update(u32::try_from(data.len()).expect("fields are short").to_le_bytes());
+        self.0.update(u32::try_from(data.len()).unwrap_or(u32::MAX).to_le_bytes());
         self.0.update(data);
     }
 
     fn number(&mut self, value: usize) {
-        self.bytes(&u32::try_from(value).expect("entries are few").to_le_bytes());
+        self.bytes(&u32::try_from(value).unwrap_or(u32::MAX).to_le_bytes());
     }
 
     fn piece(&mut self, piece: &Piece<'_>) {
