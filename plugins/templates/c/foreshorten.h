@@ -25,7 +25,7 @@ typedef const char *fs_error;
 
 enum { FS_SYSTEM, FS_USER, FS_ASSISTANT, FS_REASONING, FS_CALL, FS_RESULT }; /* kinds; anything else: other */
 enum {                                                                       /* bits of marks */
-  FS_ERROR = 1, FS_MEDIA = 2, FS_PROTECTED = 4, FS_SEALED = 8, FS_RECALL = 16, FS_ORPHAN = 32, FS_PENDING = 64
+  FS_ERROR = 1, FS_MEDIA = 2, FS_PROTECTED = 4, FS_SEALED = 8, FS_RECALL = 16, FS_ORPHAN = 32, FS_PENDING = 64, FS_KEPT = 128
 };
 enum { FS_VERBATIM, FS_ELIDED, FS_CONDENSED, FS_PREVIEW, FS_CLEARED, FS_COVERED }; /* levels */
 enum { FS_ORDINARY, FS_NEVER_REDUCED, FS_KEEP_ARGUMENTS, FS_DROP_FIRST };          /* rules */
