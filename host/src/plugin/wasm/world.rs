@@ -88,6 +88,7 @@ impl Outline {
             }
             _ => return Err(LoadError::NotAComponent("not WebAssembly at all".into())),
         }
+        super::nesting::check(bytes)?;
         // A decoder of hostile bytes may have bugs of its own.
         let decoded = std::panic::catch_unwind(|| decode(bytes));
         let (resolve, world) = match decoded {
@@ -233,7 +234,7 @@ mod tests {
     fn the_interface_text_is_read_and_versions_before_one_need_the_same_minor_number() {
         let own = own_functions();
         assert_eq!(own.len(), 9);
-        assert!(own.iter().any(|(name, functions)| name == "decisions" && functions.len() == 11));
+        assert!(own.iter().any(|(name, functions)| name == "decisions" && functions.len() == 13));
         assert!(offers("0.1.0") && offers("0.1.7"));
         assert!(!offers("0.2.0") && !offers("1.0.0") && !offers("x"));
     }
