@@ -79,7 +79,7 @@ impl Pinned {
             let copied = folder.path().join(name);
             let mut lock = copied.clone().into_os_string();
             lock.push(".sha256");
-            std::fs::write(lock, digest)?;
+            write_private(Path::new(&lock), digest.as_bytes())?;
             copied
         };
         Ok(Self { path: copied, _copy: Some(folder) })
