@@ -105,6 +105,17 @@ fn compact_takes_a_stage_and_a_summarizer_and_keeps_their_state() {
     assert!(account["calls"] == 1 && account["tokens_saved"].as_u64() > Some(0), "{notice}");
 }
 
+/// A report without what its plugins used up: time differs from run to run, fuel and memory between the two kinds.
+fn unmeasured(report: &str) -> serde_json::Value {
+    let mut report: serde_json::Value = serde_json::from_str(report).unwrap();
+    for session in report["sessions"].as_array_mut().unwrap() {
+        let plugins = session.as_object_mut().unwrap().remove("plugins").unwrap();
+        assert!(plugins["dedupe"]["calls"].as_u64() > Some(0), "{plugins}");
+        session["refused"] = plugins["dedupe"]["refused"].clone();
+    }
+    report
+}
+
 #[test]
 fn a_native_library_needs_the_operators_word_and_a_pin_and_then_stands_anywhere() {
     let folder = tempfile::tempdir().unwrap();
@@ -145,14 +156,14 @@ fn a_native_library_needs_the_operators_word_and_a_pin_and_then_stands_anywhere(
     std::fs::write(path.join("policy.toml"), format!("stages = [\"offload\", \"{stage}\", \"clear\", \"summarize\"]"))
         .unwrap();
     let file = good(&[&replay[..], &all, &["--config", "policy.toml"]].concat(), path);
-    assert_eq!(flags, file);
+    assert_eq!(unmeasured(&flags), unmeasured(&file));
     assert!(flags.contains("dedupe"), "{flags}");
     if let (Some(stage), Some(summary)) = (example("dedupe-reads"), example("extractive-summarizer")) {
         std::fs::copy(stage, path.join("dedupe.wasm")).unwrap();
         let stages = ["--summarizer", summary.to_str().unwrap(), "--stages", "offload,dedupe.wasm,clear,summarize"];
         let component = good(&[&replay[..], &stages[..]].concat(), path);
-        // The summarizer's path is in no report, and the names of both stages are the same.
-        assert_eq!(flags, component);
+        // The names of both stages are the same.
+        assert_eq!(unmeasured(&flags), unmeasured(&component));
     }
     // Not what was pinned, and not pinned at all.
     let pin = path.join(format!("{stage}.sha256"));
