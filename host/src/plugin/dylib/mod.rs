@@ -197,7 +197,7 @@ fn factory(bytes: &[u8], key: &'static str) -> Result<Factory, LoadError> {
 fn is_private(file: &Path) -> Result<(), LoadError> {
     use std::os::unix::fs::MetadataExt as _;
     let pin = super::manifest::beside(file, ".sha256");
-    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
     for path in [file, &pin, folder] {
         let found = match std::fs::metadata(path) {
             Ok(found) => found,
