@@ -41,7 +41,8 @@ impl FromStr for SummarizerChoice {
             "extractive" => Ok(Self::Kind(SummarizerKind::Extractive)),
             file if is_plugin(file) => Ok(Self::File(file.into())),
             _ => Err(
-                "expected none, extractive, or the path of a plugin: a .wasm file, a native library, or a plugin.toml"
+                "expected none, extractive, or the path of a plugin: a .wasm file, a native library, a plugin.toml, or a \
+                 folder with one, written with a slash: ./NAME"
                     .into(),
             ),
         }
@@ -72,11 +73,19 @@ impl SummarizerChoice {
     }
 }
 
-/// Whether a name in a pipeline means a file.
+/// Whether a name in a pipeline means a file, or a folder: by its ending or a slash in it; `.` and `..` do too. Nothing is
+/// looked for on the disk, so that a folder that happens to be there changes no pipeline.
+///
+/// ```
+/// use foreshorten::drive::is_plugin;
+/// assert!(is_plugin("my-stage.wasm") && is_plugin("./my-stage") && is_plugin("."));
+/// assert!(!is_plugin("my-stage") && !is_plugin("clear"));
+/// ```
 #[must_use]
 pub fn is_plugin(name: &str) -> bool {
     [".wasm", ".toml", ".so", ".dylib", ".dll"].iter().any(|ending| name.ends_with(ending))
         || name.contains(std::path::is_separator)
+        || matches!(name, "." | "..")
 }
 
 /// Who writes summaries, ready to.

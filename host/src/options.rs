@@ -208,7 +208,13 @@ impl std::fmt::Display for OptionError {
         match self {
             Self::Config(error) => error.fmt(f),
             Self::Name(parameter, value, known) => {
-                write!(f, "`{parameter}` does not know `{value}`; known are {known}")
+                write!(f, "`{parameter}` does not know `{value}`; known are {known}")?;
+                // A name without a slash or an ending of a file is never looked for on the disk.
+                if *parameter == "stages" && !is_plugin(value) {
+                    write!(f, "; the folder of a plugin is written ./{value}")
+                } else {
+                    Ok(())
+                }
             }
             Self::File(path, error) => write!(f, "{}: {error}", path.display()),
             Self::Toml(path, message) => write!(f, "{}: {message}", path.display()),

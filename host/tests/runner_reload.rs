@@ -10,7 +10,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use foreshorten::context::{Compaction, StageSpec};
-use foreshorten::plugin::{Limits, Loader, Reloading, StagePlugin, SummaryPlugin, sha256, wasm::encode};
+use foreshorten::plugin::{
+    Limits, LoadError, Loader, Metrics, Reloadable, Reloading, StagePlugin, SummaryPlugin, sha256, wasm::encode,
+};
 use foreshorten::record::Message;
 use foreshorten::runner::{Agent, RunOutcome, Runner, Session};
 use foreshorten::window::WindowResolver;
@@ -261,4 +263,53 @@ fn a_summarizer_is_no_stage_and_a_library_is_not_reloaded() {
     let me = std::env::current_exe().unwrap();
     let error = Reloading::<StagePlugin>::open(loader, me).unwrap_err().to_string();
     assert!(error.contains("native library"), "{error}");
+}
+
+/// A plugin whose loading panics, as a mistake of the engine would.
+#[derive(Debug, Default)]
+struct Fragile {
+    digest: String,
+    account: std::sync::Mutex<Metrics>,
+}
+
+impl Reloadable for Fragile {
+    fn load(_: &Loader, path: &Path) -> Result<Self, LoadError> {
+        let bytes = fs::read(path).unwrap();
+        assert_ne!(bytes, b"bomb", "the engine has a mistake");
+        Ok(Self { digest: sha256(&bytes), ..Self::default() })
+    }
+    fn name(&self) -> &str {
+        "fragile"
+    }
+    fn digest(&self) -> &str {
+        &self.digest
+    }
+    fn may_condense(&self) -> bool {
+        false
+    }
+    fn account(&self) -> &std::sync::Mutex<Metrics> {
+        &self.account
+    }
+}
+
+#[test]
+fn a_panic_while_loading_or_a_link_to_a_device_is_a_failure_and_the_next_change_is_looked_at() {
+    let home = tempfile::tempdir().unwrap();
+    let file = home.path().join("mine.wasm");
+    fs::write(&file, "first").unwrap();
+    let plugin = Reloading::<Fragile>::open(Arc::new(Loader::new(Limits::caps()).unwrap()), &file).unwrap();
+    fs::write(&file, "bomb").unwrap();
+    assert!(!plugin.refresh() && !plugin.is_loading());
+    assert_eq!(has(&plugin.news(0).0, "panicked"), 1);
+    assert_eq!(plugin.metrics().reload_failures, 1);
+    #[cfg(unix)]
+    {
+        let pin = home.path().join("mine.wasm.sig");
+        std::os::unix::fs::symlink("/dev/zero", &pin).unwrap();
+        assert!(!plugin.refresh());
+        fs::remove_file(&pin).unwrap();
+    }
+    fs::write(&file, "third").unwrap();
+    assert!(plugin.refresh());
+    assert_eq!(plugin.active().digest(), sha256(b"third"));
 }

@@ -84,7 +84,9 @@ fn new(path: &Path, language: &str, world: &str) -> Result<ExitCode, Failure> {
     if !name.starts_with(|c: char| c.is_ascii_alphabetic())
         || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_')
     {
-        return Err(Failure::Usage(format!("`{name}` is no name for a plugin: letters, digits, - and _")));
+        return Err(Failure::Usage(format!(
+            "`{name}` is no name for a plugin: a letter, then letters, digits, - and _"
+        )));
     }
     let language = Language::ALL.into_iter().find(|known| known.name() == language).unwrap_or(Language::Rust);
     let world = if world == "summarizer" { World::Summarizer } else { World::Stage };

@@ -187,7 +187,9 @@ impl CodeCache {
                 Err(error) => return Err(named(error.error)),
             }
         }
-        Err(named(io::Error::other("it changes all the time")))
+        Err(named(io::Error::other(
+            "something that is no plain file stands there, or it changes all the time; remove it",
+        )))
     }
 
     /// Removes what was used longest ago until the rest fits, and what others began and left.
@@ -245,7 +247,11 @@ fn read_private(path: &Path, most: u64) -> Result<Option<(File, Vec<u8>)>, Cache
 fn is_private(path: &Path, facts: &fs::Metadata, mode: u32) -> Result<(), CacheError> {
     use std::os::unix::fs::MetadataExt as _;
     let open = |wrong, mend| Err(CacheError::Open(path.to_owned(), wrong, mend));
-    if Some(facts.uid()) != user() {
+    let Some(user) = user() else {
+        let why = "it cannot be told whether it is yours, as no file can be made in the folder for temporary files";
+        return open(why, "set TMPDIR to a folder you can write".into());
+    };
+    if facts.uid() != user {
         return open("it belongs to another user", format!("remove {}, or name another folder", path.display()));
     }
     if facts.mode() & 0o077 != 0 {

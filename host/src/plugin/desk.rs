@@ -7,7 +7,7 @@ use foreshorten_core::{
     plan::{Level, Refusal, StageContext, ToolRule},
     state::Ledger,
     text::floor_boundary,
-    transcript::{Columns, EntryKind, NONE, PartRef, Transcript, text_of},
+    transcript::{Columns, EntryKind, NONE, PartRef, Transcript},
 };
 
 use super::line::{Answer, Ask, Cells, Column, Room};
@@ -179,11 +179,10 @@ impl Desk {
             Ask::Texts(entries, max, mut left) => {
                 let mut texts = Vec::new();
                 for entry in entries {
-                    let whole = if known(entry) { text_of(record, entry as usize) } else { "".into() };
-                    let text = cut(&whole, 0, max);
+                    let text = if known(entry) { beginning(record, entry as usize, max) } else { String::new() };
                     let Some(rest) = left.checked_sub(text.len() as u64) else { break };
                     left = rest;
-                    texts.push(text.to_owned());
+                    texts.push(text);
                 }
                 Answer::Texts(texts)
             }
@@ -317,11 +316,43 @@ fn text_bytes(record: &dyn Transcript, entry: usize) -> u32 {
     narrow(bytes.sum())
 }
 
+/// The first `max` bytes of what `text_of` answers. A plugin may ask for no bytes of one large entry two million times in
+/// one call, in the thread of the turn: no more is put together than is given.
+fn beginning(record: &dyn Transcript, entry: usize, max: u32) -> String {
+    let mut all = String::new();
+    let mut seen = false;
+    for part in 0..record.entry(entry).parts as usize {
+        let left = (max as usize).saturating_sub(all.len());
+        if left == 0 {
+            break;
+        }
+        if let PartRef::Text(text) = record.part(entry, part) {
+            if seen {
+                all.push('\n');
+            }
+            seen = true;
+            let fits = floor_boundary(text, (max as usize).saturating_sub(all.len()));
+            all.push_str(&text[..fits]);
+            if fits < text.len() {
+                break;
+            }
+        }
+    }
+    all
+}
+
 /// At most `max` bytes from `offset`, at character boundaries.
 pub(super) fn cut(text: &str, offset: u32, max: u32) -> &str {
     let start = floor_boundary(text, offset as usize);
     let rest = &text[start..];
     &rest[..floor_boundary(rest, max as usize)]
+}
+
+/// A line that people read: cut, and without control characters.
+#[cfg(any(feature = "dylib", feature = "wasm"))]
+pub(super) fn one_line(text: &str, most: usize) -> String {
+    let cut = &text[..floor_boundary(text, most)];
+    cut.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
 fn narrow(number: u64) -> u32 {
@@ -349,5 +380,29 @@ pub const fn code_of(verdict: Result<(), Refusal>) -> u8 {
         Err(Refusal::NotGranted) => 11,
         Err(Refusal::NoBudget) => 12,
         Err(_) => REFUSED,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use foreshorten_core::transcript::{Entry, OwnedTranscript, Part, text_of};
+
+    #[test]
+    fn the_beginning_of_an_entry_is_that_of_its_whole_text() {
+        let mut record = OwnedTranscript::default();
+        let parts =
+            |texts: &[&str]| texts.iter().fold(Entry::user(""), |entry, text| entry.with(Part::Text((*text).into())));
+        record.push(Entry::user("aa€b"));
+        record.push(parts(&["aa€b", "", "é", "x"]));
+        record.push(Entry::user("é").with(Part::Image(String::new(), b"x".to_vec())).with(Part::Text("€".into())));
+        record.push(Entry::user("").with(Part::Image(String::new(), b"x".to_vec())));
+        for entry in 0..record.len() {
+            let whole = text_of(&record, entry);
+            for max in 0..30 {
+                assert_eq!(beginning(&record, entry, max), cut(&whole, 0, max), "{entry}, {max}");
+            }
+            assert_eq!(beginning(&record, entry, u32::MAX), whole);
+        }
     }
 }

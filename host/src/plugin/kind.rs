@@ -3,6 +3,7 @@
 use std::io::Read as _;
 use std::path::Path;
 
+use super::manifest::open_file;
 use super::{LoadError, Settings};
 
 /// The two kinds of file that a plugin can be.
@@ -24,7 +25,7 @@ impl FileKind {
         let (file, _) = Settings::find(path)?;
         let failed = |error| LoadError::File(file.clone(), error);
         let mut first = Vec::new();
-        std::fs::File::open(&file).map_err(failed)?.take(4).read_to_end(&mut first).map_err(failed)?;
+        open_file(&file).map_err(failed)?.take(4).read_to_end(&mut first).map_err(failed)?;
         Ok(Self::of_bytes(&first))
     }
 

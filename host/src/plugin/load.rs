@@ -9,6 +9,7 @@ use foreshorten_core::{
 
 use super::desk::{Desk, Settled};
 use super::line::{Answer, Ask};
+use super::manifest::open_file;
 use super::{LoadError, Settings, sha256};
 
 /// The name for a plugin from `file`.
@@ -20,7 +21,7 @@ pub(super) fn name_for(settings: &Settings, file: &Path) -> String {
 pub(super) fn read(file: &Path, pinned: Option<&str>, most: u64) -> Result<(Vec<u8>, String), LoadError> {
     use std::io::Read as _;
     let failed = |error| LoadError::File(file.to_owned(), error);
-    let open = std::fs::File::open(file).map_err(failed)?;
+    let open = open_file(file).map_err(failed)?;
     let has = open.metadata().map_err(failed)?.len();
     if has > most {
         return Err(LoadError::Size(has, most));
@@ -72,6 +73,21 @@ mod tests {
             let error = Settings::find(folder.path()).unwrap_err().to_string();
             assert!(error.contains(told), "{error}");
         }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_pipe_or_a_device_is_no_plugin_and_is_not_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("a.wasm");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        for odd in [&pipe, Path::new("/dev/zero"), folder.path()] {
+            assert!(matches!(read(odd, None, 1 << 20), Err(LoadError::File(..))), "{}", odd.display());
+        }
+        std::os::unix::fs::symlink("/dev/zero", folder.path().join("b.wasm.sha256")).unwrap();
+        assert!(matches!(Settings::find(&folder.path().join("b.wasm")), Err(LoadError::File(..))));
+        assert!(super::super::FileKind::of(&pipe).is_err());
+        assert!(super::super::TrustedKeys::read(Path::new("/dev/zero")).is_err());
     }
 
     #[test]

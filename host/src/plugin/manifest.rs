@@ -157,11 +157,20 @@ pub(super) fn beside(file: &Path, ending: &str) -> PathBuf {
 /// Bytes of a `plugin.toml`, or of a file beside a plugin, at most.
 const SMALL: u64 = 1 << 20;
 
+/// Opens a plain file, or what a link leads to. A pipe would be waited for without end, and a device has none.
+pub(super) fn open_file(path: &Path) -> std::io::Result<std::fs::File> {
+    if std::fs::metadata(path)?.is_file() {
+        std::fs::File::open(path)
+    } else {
+        Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, "expected a file, and it is none"))
+    }
+}
+
 /// The bytes of a small file; `None` when there is none.
-fn small(path: &Path) -> Result<Option<Vec<u8>>, LoadError> {
+pub(super) fn small(path: &Path) -> Result<Option<Vec<u8>>, LoadError> {
     use std::io::Read as _;
     let failed = |error| LoadError::File(path.to_owned(), error);
-    let file = match std::fs::File::open(path) {
+    let file = match open_file(path) {
         Ok(file) => file,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(failed(error)),

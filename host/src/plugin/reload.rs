@@ -9,8 +9,8 @@
 //! goes on within one major version; its breaker begins anew, since that is kept under the digest.
 
 use std::collections::VecDeque;
-use std::fs::File;
 use std::io::Read as _;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -18,7 +18,7 @@ use std::time::{Duration, SystemTime};
 use async_trait::async_trait;
 use sha2::{Digest as _, Sha256};
 
-use super::manifest::{beside, manifest_of};
+use super::manifest::{beside, manifest_of, open_file};
 use super::span::short;
 use super::{FileKind, LoadError, Loader, Metrics, Settings, StagePlugin, SummaryPlugin};
 use crate::summarizer::{Summarizer, Summary, SummaryAsk, SummaryError};
@@ -174,7 +174,7 @@ fn content(files: &[PathBuf]) -> [u8; 32] {
     for path in files {
         let mut digest = Sha256::new();
         let mut buffer = vec![0; 1 << 16];
-        let Ok(mut file) = File::open(path) else {
+        let Ok(mut file) = open_file(path) else {
             all.update([0]);
             continue;
         };
@@ -312,7 +312,7 @@ impl<P: Reloadable> Slot<P> {
         let (unsure, content) = (is_fresh(&seen), content(&files));
         let known = self.state().content == content;
         // Only touched, or written again as it was.
-        let loaded = (!known).then(|| P::load(&self.loader, &self.path).and_then(|plugin| self.fits(plugin)));
+        let loaded = (!known).then(|| self.try_load().and_then(|plugin| self.fits(plugin)));
         let mut state = self.state();
         (state.loading, state.files, state.seen, state.unsure, state.content) = (false, files, seen, unsure, content);
         match loaded {
@@ -329,6 +329,12 @@ impl<P: Reloadable> Slot<P> {
                 account.reload_failures += 1;
             }
         }
+    }
+
+    /// Loads it. A panic of the engine is a failure like any other: the next change is looked at all the same.
+    fn try_load(&self) -> Result<P, LoadError> {
+        let load = AssertUnwindSafe(|| P::load(&self.loader, &self.path));
+        catch_unwind(load).unwrap_or_else(|_| Err(LoadError::Compile("it panicked".into())))
     }
 
     /// Whether it can take the place of the one before.

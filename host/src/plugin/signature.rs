@@ -179,8 +179,10 @@ impl TrustedKeys {
     /// # Errors
     /// It cannot be read, or what is wrong in it, with the line.
     pub fn read(path: &Path) -> Result<Self, LoadError> {
-        let text = std::fs::read_to_string(path).map_err(|error| LoadError::File(path.to_owned(), error))?;
-        Self::parse(&text).map_err(|error| LoadError::Settings(path.to_owned(), error.to_string()))
+        let none = || LoadError::File(path.to_owned(), std::io::ErrorKind::NotFound.into());
+        let bytes = super::manifest::small(path)?.ok_or_else(none)?;
+        Self::parse(&String::from_utf8_lossy(&bytes))
+            .map_err(|error| LoadError::Settings(path.to_owned(), error.to_string()))
     }
 
     /// These and others.

@@ -152,8 +152,15 @@ fn what_is_not_pinned_or_not_what_was_pinned_is_not_loaded() {
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt as _;
-        std::fs::set_permissions(&library, std::fs::Permissions::from_mode(0o777)).unwrap();
-        assert!(refused(&library).contains("others can write"));
+        let mode = |path: &Path, mode| std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+        let pin = library.with_extension("so.sha256");
+        for path in [&library, &pin, folder.path()] {
+            mode(path, 0o777);
+            assert!(refused(&library).contains(&format!("chmod go-w {}", path.display())));
+            mode(path, 0o755);
+        }
+        mode(folder.path(), 0o1777);
+        assert!(DylibLoader::new().stage(&library).is_ok());
     }
 }
 

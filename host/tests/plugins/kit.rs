@@ -279,13 +279,17 @@ fn a_native_library_is_checked_in_processes_that_may_crash_exit_or_hang() {
 }
 
 #[test]
-fn a_native_library_is_not_run_unless_it_is_pinned_or_allowed() {
+fn a_native_library_is_not_run_unless_it_is_allowed_and_a_pin_that_came_with_it_is_no_permission() {
     let folder = tempfile::tempdir().unwrap();
     let Some(library) = compile(folder.path(), "") else { return };
-    for act in ["check", "inspect"] {
-        let (code, out, err) = program(&[act], &library);
-        assert!(code == Some(2) && out.is_empty() && err.contains("--allow") && err.contains("sha256sum"), "{err}");
-    }
+    let pin = folder.path().join("native.so.sha256");
+    let is_not_run = || {
+        for act in ["check", "inspect"] {
+            let (code, out, err) = program(&[act], &library);
+            assert!(code == Some(2) && out.is_empty() && err.contains("--allow"), "{err}");
+        }
+    };
+    is_not_run();
     let (code, out, err) = program(&["inspect", "--allow"], &library);
     assert_eq!(code, Some(0), "{err}");
     assert!(
@@ -293,9 +297,10 @@ fn a_native_library_is_not_run_unless_it_is_pinned_or_allowed() {
         "{out}"
     );
     let digest = foreshorten::plugin::sha256(&std::fs::read(&library).unwrap());
-    std::fs::write(folder.path().join("native.so.sha256"), digest).unwrap();
-    assert_eq!(program(&["inspect", "--json"], &library).0, Some(0));
-    std::fs::write(folder.path().join("native.so.sha256"), "00").unwrap();
-    let (code, _, err) = program(&["check"], &library);
+    std::fs::write(&pin, digest).unwrap();
+    is_not_run();
+    assert_eq!(program(&["inspect", "--allow", "--json"], &library).0, Some(0));
+    std::fs::write(&pin, "00").unwrap();
+    let (code, _, err) = program(&["check", "--allow"], &library);
     assert!(code == Some(3) || err.contains("is pinned"), "{code:?} {err}");
 }

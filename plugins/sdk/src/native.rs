@@ -311,8 +311,9 @@ impl History for Host {
                 bytes = after;
             }
             if told == 0 {
-                // The next one does not fit. None is longer than this; a call that failed is answered nothing for ever.
-                if buffer.capacity() > u32::MAX as usize {
+                // The next one does not fit. None is longer than this; a call that failed is answered nothing for ever, and
+                // that must not end in gigabytes that cannot be had.
+                if buffer.capacity() > u32::MAX as usize || self.sizes(rest[0], 1).is_empty() {
                     all.resize(entries.len(), String::new());
                     break;
                 }

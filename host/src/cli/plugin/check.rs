@@ -11,11 +11,11 @@ use super::{bad, native};
 
 /// Run the conformance kit on a plugin.
 ///
-/// Every check says ok, warn or FAIL. A native library runs code of its own, so it must be pinned or allowed, and each of
+/// Every check says ok, warn or FAIL. A native library runs code of its own, so it must be allowed, and each of
 /// its checks has a process of its own: one that crashes, exits or hangs fails that check, and the others go on.
 ///
 /// Exit codes: 0 passed, be it with warnings; 3 a check failed, or there is no plugin to check; 2 a native library that is
-/// neither pinned nor allowed.
+/// not allowed.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Component, native library, plugin.toml, or folder with one.
@@ -23,7 +23,7 @@ pub(super) struct Args {
     /// Print JSON.
     #[arg(long)]
     json: bool,
-    /// Run a native library as it is, though nothing pins it.
+    /// Run a native library, which has all your rights then. What is pinned must be what was pinned.
     #[arg(long)]
     allow: bool,
     /// Most seconds that one check of a native library may take.

@@ -15,7 +15,7 @@ use super::{bad, native};
 /// Show what a plugin is: worlds, versions, imports and exports, digest.
 ///
 /// Nothing of a component is compiled or run. A native library tells what it is only when it is loaded, which runs code of
-/// it: that is done in a process of its own, and only when it is pinned or allowed.
+/// it: that is done in a process of its own, and only when you allow it.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Component, native library, plugin.toml, or folder with one.
@@ -23,7 +23,7 @@ pub(super) struct Args {
     /// Print JSON.
     #[arg(long)]
     json: bool,
-    /// Run a native library as it is, though nothing pins it.
+    /// Run a native library, which has all your rights then. What is pinned must be what was pinned.
     #[arg(long)]
     allow: bool,
     /// File of public keys: also says whether one of them signed it. May be given again.

@@ -38,7 +38,8 @@ pub(super) fn child(args: &Child) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A library that may be loaded: pinned by its user, or, when they allow it as it is, as a pinned copy.
+/// A library that its user allows: as it is pinned, or, where nothing pins it, as a pinned copy. A pin alone is no
+/// permission: whoever sends a library can send its `FILE.sha256` along.
 struct Pinned {
     path: PathBuf,
     /// The copy, for as long as it is used.
@@ -48,16 +49,14 @@ struct Pinned {
 impl Pinned {
     fn new(path: &Path, allow: bool) -> Result<Self, Failure> {
         let (file, settings) = Settings::find(path).map_err(bad(path))?;
-        if settings.sha256.is_some() {
-            return Ok(Self { path: path.to_owned(), _copy: None });
-        }
         if !allow {
             return Err(Failure::Usage(format!(
-                "{}: a native library runs code of its own, with all your rights: pin it, by sha256 in its plugin.toml or \
-                 `sha256sum {} > {0}.sha256`, or say --allow",
-                path.display(),
-                file.display()
+                "{}: a native library runs code of its own, with all your rights, pinned or not: if you trust it, say --allow",
+                path.display()
             )));
+        }
+        if settings.sha256.is_some() {
+            return Ok(Self { path: path.to_owned(), _copy: None });
         }
         let bytes = files::read(&file)?;
         let digest = sha256(&bytes);
@@ -79,7 +78,7 @@ impl Pinned {
             let copied = folder.path().join(name);
             let mut lock = copied.clone().into_os_string();
             lock.push(".sha256");
-            std::fs::write(lock, digest)?;
+            write_private(Path::new(&lock), digest.as_bytes())?;
             copied
         };
         Ok(Self { path: copied, _copy: Some(folder) })

@@ -6,9 +6,8 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use foreshorten_core::plan::{Proposal, Refusal};
-use foreshorten_core::text::floor_boundary;
 
-use super::super::desk::{cut, single};
+use super::super::desk::{one_line, single};
 use super::super::line::{Answer, Ask, Cells, Column, Room};
 use super::super::load::nothing;
 use super::super::{Done, Fault, Job, ModelAsk, Spent, code_of};
@@ -248,11 +247,13 @@ extern "C" fn text(call: *mut abi::Call, entry: u32, part: u32, offset: u32, out
 }
 
 extern "C" fn part_kind(call: *mut abi::Call, entry: u32, part: u32) -> u32 {
+    // Who counts parts goes on until there is none: a call that failed has none.
     with(call, |call| match call.ask(Ask::PartKind(entry, part))? {
-        Answer::Word(255) => Ok(u32::MAX),
-        Answer::Word(kind) => Ok(kind),
+        Answer::Word(255) => Ok(None),
+        Answer::Word(kind) => Ok(Some(kind)),
         _ => Err(odd()),
     })
+    .unwrap_or(u32::MAX)
 }
 
 /// Numbers that the library lends.
@@ -369,6 +370,7 @@ extern "C" fn condense(call: *mut abi::Call, entry: u32, text: Str) -> u8 {
     with(call, |call| {
         let Some(by) = call.job.condenses_as.clone() else { return Ok(code_of(Err(Refusal::NotGranted))) };
         let proposal = Proposal::Condense { entry: entry as usize, by, text: call.read(text)? };
+        call.judged(1)?;
         Ok(call.codes(Ask::Decide(vec![proposal]))?.first().copied().unwrap_or(u8::MAX))
     })
 }
@@ -413,7 +415,7 @@ extern "C" fn section(call: *mut abi::Call, heading: Str, text: Str) {
 extern "C" fn explain(call: *mut abi::Call, line: Str) {
     with(call, |call| {
         if call.done.lines.len() < 32 {
-            call.done.lines.push(cut(&call.read(line)?, 0, 500).to_owned());
+            call.done.lines.push(one_line(&call.read(line)?, 500));
         }
         Ok(())
     });
@@ -421,8 +423,7 @@ extern "C" fn explain(call: *mut abi::Call, line: Str) {
 
 extern "C" fn log(call: *mut abi::Call, level: u8, message: Str) {
     with(call, |call| {
-        let message = call.read(message)?;
-        let message = &message[..floor_boundary(&message, 1 << 10)];
+        let message = one_line(&call.read(message)?, 1 << 10);
         if level <= 1 {
             tracing::warn!(target: "foreshorten::plugin", "{message}");
         } else {
@@ -433,5 +434,53 @@ extern "C" fn log(call: *mut abi::Call, level: u8, message: Str) {
 }
 
 extern "C" fn fail(call: *mut abi::Call, why: Str) {
-    with::<()>(call, |call| Err(Fault::Refused(cut(&call.read(why)?, 0, 500).to_owned())));
+    with::<()>(call, |call| Err(Fault::Refused(one_line(&call.read(why)?, 500))));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plugin::Limits;
+    use crate::plugin::line::Line;
+
+    fn call(change: impl FnOnce(&mut Job)) -> Call {
+        let mut job = Job::check("{}".into(), Limits::default());
+        change(&mut job);
+        Call::new(job)
+    }
+
+    fn lend(text: &str) -> Str {
+        Str { ptr: text.as_ptr(), len: text.len() }
+    }
+
+    #[test]
+    fn where_nobody_waits_any_more_there_are_no_parts_to_count() {
+        let mut gone = call(|job| job.line = Some(Line::new(|_| false).0));
+        assert_eq!(part_kind((&raw mut gone).cast(), 0, 0), u32::MAX);
+        assert!(matches!(gone.done.result, Err(Fault::Host(_))));
+    }
+
+    #[test]
+    fn every_condensed_result_is_a_decision_that_counts() {
+        let mut call = call(|job| {
+            job.condenses_as = Some("me".into());
+            job.limits.decisions = 2;
+        });
+        let call_ = (&raw mut call).cast();
+        for _ in 0..2 {
+            condense(call_, 0, lend("short"));
+        }
+        assert_eq!(call.done.result, Ok(()));
+        condense((&raw mut call).cast(), 0, lend("short"));
+        assert_eq!(call.done.result, Err(Fault::Decisions));
+    }
+
+    #[test]
+    fn what_people_read_is_one_line() {
+        let mut call = call(|_| ());
+        explain((&raw mut call).cast(), lend("a\nforeshorten: b\x1b[2J"));
+        fail((&raw mut call).cast(), lend("a\r\nb"));
+        assert_eq!(call.done.lines, ["a foreshorten: b [2J"]);
+        assert_eq!(call.done.result, Err(Fault::Refused("a  b".into())));
+    }
 }

@@ -191,13 +191,26 @@ fn factory(bytes: &[u8], key: &'static str) -> Result<Factory, LoadError> {
     unsafe { tables::factory(&tables::entry(entry)?, key) }
 }
 
-/// Refuses files that others can write: the digest would be right today and the library another tomorrow.
+/// Refuses files that others can write: the digest would be right today and the library another tomorrow. Who can write
+/// its `FILE.sha256`, or the folder of both, can change the digest along with it.
 #[cfg(unix)]
 fn is_private(file: &Path) -> Result<(), LoadError> {
     use std::os::unix::fs::MetadataExt as _;
-    let found = std::fs::metadata(file).map_err(|error| LoadError::File(file.to_owned(), error))?;
-    if found.mode() & 0o022 != 0 {
-        return Err(LoadError::Settings(file.to_owned(), "others can write this file".into()));
+    let pin = super::manifest::beside(file, ".sha256");
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
+    for path in [file, &pin, folder] {
+        let found = match std::fs::metadata(path) {
+            Ok(found) => found,
+            Err(_) if path == pin => continue,
+            Err(error) => return Err(LoadError::File(path.to_owned(), error)),
+        };
+        // In a folder with this bit, each can replace only files of their own.
+        const STICKY: u32 = 0o1000;
+        if found.mode() & 0o022 != 0 && !(found.is_dir() && found.mode() & STICKY != 0) {
+            let what = if found.is_dir() { "folder, and so replace what is in it" } else { "file" };
+            let why = format!("others can write this {what}; chmod go-w {}", path.display());
+            return Err(LoadError::Settings(path.to_owned(), why));
+        }
     }
     Ok(())
 }

@@ -6,6 +6,7 @@ use foreshorten_core::plan::Proposal;
 use wasmtime::component::{ComponentExportIndex, InstancePre};
 use wasmtime::{Engine, ResourceLimiter, Store, Trap};
 
+use super::super::desk::one_line;
 use super::super::line::{Answer, Ask, Cells, Column, Room};
 use super::super::load::nothing;
 use super::super::{Call, Done, Fault, Guest, Job, Limits, ModelAsk, Spent};
@@ -161,11 +162,16 @@ impl State {
 
     /// Counts decisions, made or weighed: each costs the pass as much.
     fn judged(&mut self, decisions: usize) -> Result<(), Fault> {
+        self.affords(decisions)?;
         self.decisions = self.decisions.saturating_add(decisions as u64);
-        if self.decisions > self.job.limits.decisions_for(self.job.entries.into()) {
-            return Err(Fault::Decisions);
-        }
         Ok(())
+    }
+
+    /// Whether so many decisions may still be judged: looked at before anything of their size is made, as a list of numbers
+    /// is a twentieth of what it becomes.
+    pub(super) fn affords(&self, decisions: usize) -> Result<(), Fault> {
+        let more = self.decisions.saturating_add(decisions as u64);
+        if more > self.job.limits.decisions_for(self.job.entries.into()) { Err(Fault::Decisions) } else { Ok(()) }
     }
 
     pub(super) fn would_save(&mut self, proposals: Vec<Proposal>) -> Result<Vec<u32>, Fault> {
@@ -231,12 +237,6 @@ impl State {
         self.sections.push((heading, text));
         Ok(())
     }
-}
-
-/// A line that people read: cut, and without control characters.
-fn one_line(text: &str, most: usize) -> String {
-    let cut = &text[..foreshorten_core::text::floor_boundary(text, most)];
-    cut.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
 fn odd(answer: &Answer) -> Fault {

@@ -91,6 +91,7 @@ fn each(
     proposal: impl Fn(usize) -> Proposal + Send + Sync + 'static,
 ) -> Result<()> {
     at.func_wrap(name, move |mut store: Store<'_>, (entries,): (Vec<u32>,)| {
+        store.data_mut().affords(entries.len())?;
         let proposals = entries.into_iter().map(|entry| proposal(entry as usize)).collect();
         Ok((store.data_mut().decide(Ask::Decide(proposals))?,))
     })
@@ -108,14 +109,17 @@ fn decisions(at: &mut LinkerInstance<'_, State>) -> Result<()> {
     each(at, "clip-arguments", |entry| Proposal::ClipArguments { entry })?;
     each(at, "omit-reasoning", |entry| Proposal::OmitReasoning { entry })?;
     at.func_wrap("offload", |mut store: Store<'_>, (entries, head, tail): (Vec<u32>, u32, u32)| {
+        store.data_mut().affords(entries.len())?;
         let offload = |entry: u32| Proposal::Offload { entry: entry as usize, head, tail };
         Ok((store.data_mut().decide(Ask::Decide(entries.into_iter().map(offload).collect()))?,))
     })?;
     at.func_wrap("persist", |mut store: Store<'_>, (entries, head): (Vec<u32>, u32)| {
+        store.data_mut().affords(entries.len())?;
         let persist = |entry: u32| Proposal::Persist { entry: entry as usize, head };
         Ok((store.data_mut().decide(Ask::Decide(entries.into_iter().map(persist).collect()))?,))
     })?;
     at.func_wrap("would-save", |mut store: Store<'_>, (what, entries, a, b): (u8, Vec<u32>, u32, u32)| {
+        store.data_mut().affords(entries.len())?;
         let proposals = entries.iter().map(|&entry| single(what, entry, a, b)).collect::<Option<Vec<_>>>();
         Ok((match proposals {
             Some(proposals) => store.data_mut().would_save(proposals)?,

@@ -6,6 +6,7 @@ mod canary;
 mod encode;
 mod engine;
 mod imports;
+mod nesting;
 mod world;
 
 pub use encode::encode;

@@ -88,6 +88,7 @@ impl Outline {
             }
             _ => return Err(LoadError::NotAComponent("not WebAssembly at all".into())),
         }
+        super::nesting::check(bytes)?;
         // A decoder of hostile bytes may have bugs of its own.
         let decoded = std::panic::catch_unwind(|| decode(bytes));
         let (resolve, world) = match decoded {
