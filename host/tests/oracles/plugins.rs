@@ -45,9 +45,10 @@ pub(crate) fn plugin_manifest(bytes: &[u8]) {
     assert!(!settings.version.contains(char::is_control));
     let name = settings.name_for(&file);
     assert!((1..=64).contains(&name.len()) && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b)));
-    // Twice the same, and a comment more changes nothing.
+    // Twice the same, and a comment more changes nothing. It goes behind a byte order mark, which is one only in front.
+    let (mark, rest) = text.split_at(if text.starts_with('\u{FEFF}') { 3 } else { 0 });
     let (again, same) =
-        Settings::parse(&format!("# said again\n{text}"), at).expect("a comment in front is no mistake");
+        Settings::parse(&format!("{mark}# said again\n{rest}"), at).expect("a comment in front is no mistake");
     assert_eq!((again, format!("{same:?}")), (file, format!("{settings:?}")));
 }
 
