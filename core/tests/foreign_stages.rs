@@ -8,6 +8,7 @@ use foreshorten_core::{
     plan::{ClearToolResults, Level, Proposal, Refusal, SummarizeHistory},
     transcript::{Entry, OwnedTranscript},
 };
+use foreshorten_testkit::cases::seeds_rule;
 
 /// A talk with `calls` tool calls of about 500 tokens each.
 fn talk(calls: usize) -> OwnedTranscript {
@@ -22,7 +23,7 @@ fn talk(calls: usize) -> OwnedTranscript {
 }
 
 fn policy(stages: Vec<PipelineStage>) -> Policy {
-    PolicyConfig { stages, ..PolicyConfig::default() }.build().unwrap()
+    PolicyConfig { stages, ..seeds_rule() }.build().unwrap()
 }
 
 fn external() -> PipelineStage {

@@ -9,7 +9,10 @@ use foreshorten_core::{
     Policy, PolicyConfig, config,
     transcript::{Entry, OwnedTranscript},
 };
-use foreshorten_testkit::{Answers, Script, Session, cases::built};
+use foreshorten_testkit::{
+    Answers, Script, Session,
+    cases::{built, seeds_rule},
+};
 use proptest::prelude::*;
 
 /// Passes in 100 turns that add 1 % of usable each on average: one a 5 turns at the most.
@@ -78,9 +81,9 @@ proptest! {
     #[test]
     fn passes_are_rare(bytes in proptest::collection::vec(any::<u8>(), 120..400), five in any::<bool>()) {
         let policy = if five {
-            built(PolicyConfig { stages: config::five_stage_pipeline(), ..PolicyConfig::default() })
+            built(PolicyConfig { stages: config::five_stage_pipeline(), ..seeds_rule() })
         } else {
-            Policy::default()
+            built(seeds_rule())
         };
         let (session, said) = play(&policy, &bytes, 5, 130);
         static WORST: AtomicUsize = AtomicUsize::new(0);
@@ -92,7 +95,7 @@ proptest! {
     /// Schemas alone are above the trigger: nothing to gain, said once, until the view does not fit.
     #[test]
     fn a_target_out_of_reach_is_said_once_and_not_chased(bytes in proptest::collection::vec(any::<u8>(), 120..400)) {
-        let policy = Policy::default();
+        let policy = built(seeds_rule());
         let (session, said) = play(&policy, &bytes, 86, 110);
  static WORST: AtomicUsize = AtomicUsize::new(0);
         tell(&WORST, session.passes, 110, "out of reach");

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use clap::Args;
 use foreshorten_core::{
-    ConfigError, PipelineStage, Policy, PolicyConfig,
+    CompactionState, ConfigError, PipelineStage, Policy, PolicyConfig,
     budget::Watermark,
     estimate::{ByteEstimator, Weigher},
     marker::MarkerStyle,
@@ -95,8 +95,8 @@ options! {
     /// Tokens of framing around every entry. Default 8.
     #[arg(long, value_name = "TOKENS", help_heading = "Estimate")]
     entry_overhead: u32,
-    /// How text becomes tokens: bytes4, a tokenizer family (o200k, cl100k, claude, llama3, qwen2.5, gemma3, …), or
-    /// auto (the family of the model the request names). Default bytes4.
+    /// How text becomes tokens: auto (the tokenizer family of the model that is named, for as long as the state goes
+    /// on), a family (o200k, cl100k, claude, llama3, qwen2.5, gemma3, …), or bytes4. Default auto.
     #[arg(long, value_name = "NAME", help_heading = "Estimate")]
     weigher: String,
     /// Least gain of a proactive pass in per cent of the view. Default 10.
@@ -309,6 +309,18 @@ impl PolicyOptions {
         &self.loaded.stages
     }
 
+    /// Lets a session that has begun go on as it was weighed before, whatever the model, unless a rule is named.
+    ///
+    /// Decisions are measured by one rule for as long as a session lives, and what the provider counted is worth more
+    /// than another table.
+    pub fn go_on(&mut self, state: &CompactionState) {
+        if matches!(self.weigher.as_deref(), None | Some("auto"))
+            && let Some(begun) = state.estimator()
+        {
+            self.weigher = Some(begun.name().to_owned());
+        }
+    }
+
     /// Builds the policy.
     ///
     /// # Errors
@@ -323,8 +335,7 @@ impl PolicyOptions {
         let defaults = PolicyConfig::default();
         let stages = self.pipeline()?;
         let bytes = match self.weigher.as_deref() {
-            None => ByteEstimator::BytesPer4,
-            Some("auto") => ByteEstimator::for_model(model),
+            None | Some("auto") => ByteEstimator::for_model(model),
             Some(name) => ByteEstimator::parse(name).ok_or_else(|| {
                 let known: Vec<&str> = ByteEstimator::all().map(ByteEstimator::name).collect();
                 OptionError::Name("weigher", name.into(), format!("auto, {}", known.join(", ")))

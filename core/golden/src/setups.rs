@@ -44,13 +44,21 @@ pub enum Answers {
 /// The setups, in the order in which they are played.
 pub const ALL: &[Setup] = &[
     Setup { name: "default", window: 4_800, policy: PolicyConfig::default, answers: Answers::Extractive },
-    Setup { name: "small", window: 2_400, policy: PolicyConfig::default, answers: Answers::Overflowing },
+    Setup { name: "small", window: 2_400, policy: seeds_rule, answers: Answers::Overflowing },
     Setup { name: "roomy", window: 200_000, policy: PolicyConfig::default, answers: Answers::None },
     Setup { name: "no-summary", window: 4_400, policy: no_summary, answers: Answers::None },
     Setup { name: "five-stages", window: 4_400, policy: five_stages, answers: Answers::Lying },
     Setup { name: "hostile-stage", window: 1_600, policy: hostile, answers: Answers::Failing },
     Setup { name: "tight", window: 700, policy: tight, answers: Answers::None },
 ];
+
+/// The defaults, weighed as the seeds do: a token for every four bytes.
+fn seeds_rule() -> PolicyConfig {
+    PolicyConfig {
+        weigher: Weigher { bytes: ByteEstimator::BytesPer4, ..Weigher::default() },
+        ..PolicyConfig::default()
+    }
+}
 
 /// Every stage but those that cover, an estimator with weights, an archive that fails half the time.
 fn no_summary() -> PolicyConfig {

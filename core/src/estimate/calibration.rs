@@ -134,6 +134,12 @@ impl Calibration {
         self.evidence
     }
 
+    /// [Id](super::ByteEstimator::id) of the estimator whose raw numbers these are.
+    #[must_use]
+    pub const fn estimator(&self) -> u8 {
+        self.estimator
+    }
+
     /// Takes in the provider's count `real` for a view estimated at `raw`.
     ///
     /// # Errors

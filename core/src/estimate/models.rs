@@ -45,6 +45,13 @@ const KNOWN: &[(&str, Option<Family>)] = &[
 /// thought too large rather than too small until the provider has reported once.
 const UNKNOWN: Family = Family::Claude;
 
+impl Default for ByteEstimator {
+    /// The estimator for a model of which nothing is known: the one that counts highest on prose and code.
+    fn default() -> Self {
+        Self::Automaton(UNKNOWN)
+    }
+}
+
 impl ByteEstimator {
     /// The estimator for a model of that name, with or without a path or a vendor before it. A name that
     /// says nothing gets the family that counts highest on prose and code.
@@ -69,7 +76,7 @@ impl ByteEstimator {
             }
             before = byte;
         }
-        Self::Automaton(UNKNOWN)
+        Self::default()
     }
 }
 

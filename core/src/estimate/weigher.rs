@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use core::fmt;
 
 use super::ByteEstimator;
-use crate::transcript::{PartRef, Transcript};
+use crate::transcript::{EntryKind, PartRef, Transcript};
 
 /// An exact counter supplied by a provider.
 ///
@@ -17,7 +17,7 @@ pub trait TokenEstimator {
 
 /// Weighs entries, markers and schemas with one rule.
 pub struct Weigher {
-    /// The byte rule, always at hand.
+    /// The byte rule, always at hand. Default: [`ByteEstimator::default`], for a model of which nothing is known.
     pub bytes: ByteEstimator,
     /// Flat cost of an image in tokens. Default 1,600: about what a full-size image costs at the large providers.
     pub image_tokens: u32,
@@ -32,7 +32,7 @@ pub struct Weigher {
 impl Default for Weigher {
     fn default() -> Self {
         Self {
-            bytes: ByteEstimator::BytesPer4,
+            bytes: ByteEstimator::default(),
             image_tokens: 1_600,
             file_tokens: 2_000,
             entry_overhead: 8,
@@ -54,7 +54,18 @@ impl Weigher {
         self.entry_overhead.saturating_add(self.text(text))
     }
 
-    /// Tokens of one part.
+    /// Tokens of the arguments of a call, as JSON.
+    ///
+    /// Providers put arguments into templates of their own, where line feeds and quotes are not escaped: over recorded
+    /// sessions of four providers they cost an eighth less than the tables say of the JSON. The seeds' rule and an exact
+    /// counter stay what they are.
+    #[must_use]
+    pub fn arguments(&self, json: &str) -> u32 {
+        let tokens = self.text(json);
+        if self.exact.is_some() || self.bytes == ByteEstimator::BytesPer4 { tokens } else { tokens - tokens / 8 }
+    }
+
+    /// Tokens of one part, of any entry but a call.
     #[must_use]
     pub fn part(&self, part: PartRef<'_>) -> u32 {
         match part {
@@ -71,9 +82,11 @@ impl Weigher {
     pub fn entry(&self, transcript: &dyn Transcript, index: usize) -> u32 {
         let entry = transcript.entry(index);
         let name = if entry.name.is_empty() { 0 } else { self.text(entry.name) };
-        (0..entry.parts as usize)
-            .map(|part| self.part(transcript.part(index, part)))
-            .fold(self.entry_overhead.saturating_add(name), u32::saturating_add)
+        let one = |part| match transcript.part(index, part) {
+            PartRef::Text(text) if entry.kind == EntryKind::ToolCall => self.arguments(text),
+            part => self.part(part),
+        };
+        (0..entry.parts as usize).map(one).fold(self.entry_overhead.saturating_add(name), u32::saturating_add)
     }
 }
 

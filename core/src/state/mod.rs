@@ -28,7 +28,7 @@ use alloc::{string::String, vec::Vec};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    estimate::Calibration,
+    estimate::{ByteEstimator, Calibration},
     transcript::{Chain, Columns, Identity},
 };
 
@@ -179,6 +179,24 @@ impl CompactionState {
     #[must_use]
     pub const fn calibration(&self) -> &Calibration {
         &self.calibration
+    }
+
+    /// The rule by which the session has been weighed so far; `None` when it has not begun. A host that goes on with it
+    /// keeps what was learned.
+    ///
+    /// ```
+    /// use foreshorten_core::{Compactor, Policy, estimate::ByteEstimator};
+    /// use foreshorten_core::transcript::{Entry, OwnedTranscript};
+    /// let mut compactor = Compactor::new(Policy::default());
+    /// assert_eq!(compactor.state().estimator(), None);
+    /// let mut record = OwnedTranscript::default();
+    /// record.push(Entry::user("hello"));
+    /// compactor.sync(&record);
+    /// assert_eq!(compactor.state().estimator(), Some(ByteEstimator::default()));
+    /// ```
+    #[must_use]
+    pub fn estimator(&self) -> Option<ByteEstimator> {
+        if self.anchors.len == 0 { None } else { ByteEstimator::from_id(self.calibration.estimator()) }
     }
 
     /// State of the summary breaker.

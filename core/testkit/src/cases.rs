@@ -8,7 +8,7 @@ use std::cell::Cell;
 use foreshorten_core::{
     Finish, Policy, PolicyConfig, SummaryFailure, SummaryReply,
     budget::Watermark,
-    estimate::Weigher,
+    estimate::{ByteEstimator, Weigher},
     summary::REQUIRED_SECTIONS,
     transcript::{Entry, OwnedTranscript},
 };
@@ -34,7 +34,17 @@ pub fn t10() -> PolicyConfig {
         compact_at: Watermark::Tokens(TRIGGER),
         compact_to: Watermark::Tokens(TARGET),
         keep_recent_tokens: Some(1_600),
-        weigher: Weigher { entry_overhead: 0, ..Weigher::default() },
+        // The seeds' rule: the sizes of the reported cases are bytes divided by four.
+        weigher: Weigher { bytes: ByteEstimator::BytesPer4, entry_overhead: 0, ..Weigher::default() },
+        ..PolicyConfig::default()
+    }
+}
+
+/// The defaults, weighed by the seeds' rule, for tests whose sizes are in bytes divided by four.
+#[must_use]
+pub fn seeds_rule() -> PolicyConfig {
+    PolicyConfig {
+        weigher: Weigher { bytes: ByteEstimator::BytesPer4, ..Weigher::default() },
         ..PolicyConfig::default()
     }
 }

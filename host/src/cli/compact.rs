@@ -102,6 +102,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     }
 
     let store = args.store.as_deref().map(FileStore::open).transpose()?;
+    if let Some(state) = &state {
+        options.go_on(state);
+    }
     let policy = options.build(Some(args.window), body.model().unwrap_or(""), !args.no_recall_tool, store.is_some())?;
     let weigher = &policy.config().weigher;
     let schema = recall_tool_schema(body.format(), RECALL_TOOL, RECALL_TOOL_DESCRIPTION);

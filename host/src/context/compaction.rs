@@ -5,7 +5,10 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use foreshorten_core::{
-    CompactionState, Compactor, ConfigError, Policy, Turn, budget::Watermark, estimate::Weigher, plan::ToolRule,
+    CompactionState, Compactor, ConfigError, Policy, Turn,
+    budget::Watermark,
+    estimate::{ByteEstimator, Weigher},
+    plan::ToolRule,
 };
 
 use super::background::{Background, Prepared};
@@ -247,12 +250,12 @@ impl Compaction {
     /// # Errors
     /// The first one that cannot be meant, by name.
     pub fn build(self) -> Result<Self, ConfigError> {
-        self.recipe.build(foreshorten_core::estimate::ByteEstimator::BytesPer4, None)?;
+        self.recipe.build(ByteEstimator::default(), None)?;
         Ok(self)
     }
 
-    fn policy(&self, provider: &dyn Provider, model: &str) -> Result<Arc<Policy>, PolicyError> {
-        self.made.policy(&self.recipe, provider, model).map_err(PolicyError::Config)
+    fn policy(&self, provider: &dyn Provider, model: &str, scratch: &mut Scratch) -> Result<Arc<Policy>, PolicyError> {
+        self.made.policy(&self.recipe, provider, model, begun(scratch)).map_err(PolicyError::Config)
     }
 
     /// The compactor of a session: the one kept live, or one resumed from the stored state.
@@ -325,13 +328,29 @@ fn heard(plugin: &Reloading<StagePlugin>) -> (String, u64) {
 impl Live {
     /// What is stored may be damaged or from another version: that means a new beginning, never an error.
     fn resume(policy: Arc<Policy>, scratch: &Scratch) -> Self {
-        let stored = scratch.meta.0.get(STATE_KEY).and_then(|bytes| CompactionState::decode(bytes).ok());
-        let compactor = match stored {
+        let compactor = match stored(scratch) {
             Some(state) => Compactor::resume(Arc::clone(&policy), state),
             None => Compactor::new(Arc::clone(&policy)),
         };
         Self { policy, compactor, prepared: None, told: None }
     }
+}
+
+/// The rule by which a session that has begun was weighed.
+fn begun(scratch: &mut Scratch) -> Option<ByteEstimator> {
+    match scratch.take_live::<Live>() {
+        Some(live) => {
+            let begun = live.compactor.state().estimator();
+            scratch.put_live(live);
+            begun
+        }
+        None => stored(scratch)?.estimator(),
+    }
+}
+
+/// The state as it was stored last, unless it is damaged or from another version.
+fn stored(scratch: &Scratch) -> Option<CompactionState> {
+    scratch.meta.0.get(STATE_KEY).and_then(|bytes| CompactionState::decode(bytes).ok())
 }
 
 /// Where the state before the last pass is kept.
@@ -352,7 +371,7 @@ fn schema_tokens(weigher: &Weigher, tools: &[ToolSpec], format: Option<Format>) 
 impl ContextPolicy for Compaction {
     async fn compact(&self, request: CompactionRequest<'_>) -> Result<ContextResult, PolicyError> {
         let CompactionRequest { record, provider, model, scratch, usage, .. } = request;
-        let policy = self.policy(&**provider, model)?;
+        let policy = self.policy(&**provider, model, scratch)?;
         let config = policy.config();
         let scope = scope(&**provider, model);
         let turn = Turn {
@@ -459,9 +478,9 @@ impl ContextPolicy for Compaction {
     fn act(&self, record: &Record, scratch: &mut Scratch, act: ManualAct) -> Result<(), PolicyError> {
         let mut live = match scratch.take_live::<Live>() {
             Some(live) => live,
-            // No model is known here; which rule weighs makes no difference to an act.
+            // No model is known here; the session goes on as it was weighed.
             None => {
-                let bytes = foreshorten_core::estimate::ByteEstimator::BytesPer4;
+                let bytes = begun(scratch).unwrap_or_default();
                 let policy = self.recipe.build(bytes, None).map_err(PolicyError::Config)?;
                 Live::resume(Arc::new(policy), scratch)
             }

@@ -93,7 +93,9 @@ impl fmt::Debug for StageSpec {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WeigherChoice {
-    /// The provider's own estimator where it has one, else the table of the model's tokenizer family, by its name.
+    /// The provider's own estimator where it has one, else the table of the tokenizer family of the model that a session
+    /// begins with. A session keeps it when its model changes: its decisions are measured by one rule, and the first
+    /// count of the new model says more than another table.
     #[default]
     Auto,
     /// One rule for all models, by name: `bytes4`, or a family.
@@ -232,16 +234,18 @@ impl Recipe {
 pub(super) struct Made(Mutex<HashMap<(String, u8), Arc<Policy>>>);
 
 impl Made {
-    /// The policy for a model at a provider. Policies of one recipe and one way of counting are one.
+    /// The policy for a model at a provider, for a session that was weighed by `begun` so far. Policies of one recipe and
+    /// one way of counting are one.
     pub(super) fn policy(
         &self,
         recipe: &Recipe,
         provider: &dyn Provider,
         model: &str,
+        begun: Option<ByteEstimator>,
     ) -> Result<Arc<Policy>, ConfigError> {
         let (bytes, exact) = match recipe.weigher {
             WeigherChoice::Named(bytes) => (bytes, None),
-            WeigherChoice::Auto => (ByteEstimator::for_model(model), provider.estimator()),
+            WeigherChoice::Auto => (begun.unwrap_or_else(|| ByteEstimator::for_model(model)), provider.estimator()),
         };
         let whose = if exact.is_some() { provider.endpoint().to_owned() } else { String::new() };
         let mut made = self.0.lock().unwrap_or_else(PoisonError::into_inner);

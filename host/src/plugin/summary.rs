@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use foreshorten_core::{
     CompactionState, Finish, SummaryRequest,
-    estimate::Weigher,
+    estimate::{ByteEstimator, Weigher},
     marker::{MarkerStyle, SUMMARY_WRAPPER},
     state::{Guard, Ledger},
     transcript::{Columns, EntryKind, Transcript},
@@ -230,7 +230,8 @@ fn joined(sections: &[(String, String)]) -> String {
 
 /// Facts about a record as they are before any decision.
 fn beginning(record: &Record) -> (Columns, Ledger) {
-    let weigher = Weigher::default();
+    // What entries weigh is not looked at here: the cheapest rule.
+    let weigher = Weigher { bytes: ByteEstimator::BytesPer4, ..Weigher::default() };
     let mut columns = Columns::new();
     for index in 0..record.len() {
         columns.push(record, weigher.entry(record, index));

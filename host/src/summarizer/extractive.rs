@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use foreshorten_core::Finish;
-use foreshorten_core::estimate::Weigher;
+use foreshorten_core::estimate::{ByteEstimator, Weigher};
 use foreshorten_core::marker::{MarkerStyle, SUMMARY_WRAPPER};
 use foreshorten_core::state::Guard;
 use foreshorten_core::summary::extractive_summary;
@@ -34,7 +34,8 @@ impl Default for ExtractiveSummarizer {
 #[async_trait]
 impl Summarizer for ExtractiveSummarizer {
     async fn summarize(&self, ask: SummaryAsk<'_>) -> Result<Summary, SummaryError> {
-        let weigher = Weigher::default();
+        // What entries weigh is not looked at here: the cheapest rule.
+        let weigher = Weigher { bytes: ByteEstimator::BytesPer4, ..Weigher::default() };
         let mut columns = Columns::new();
         for index in 0..ask.record.len() {
             columns.push(ask.record, weigher.entry(ask.record, index));

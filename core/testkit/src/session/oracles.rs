@@ -2,6 +2,7 @@
 
 use foreshorten_core::{
     CompactionState, PipelineStage,
+    estimate::ByteEstimator,
     plan::Level,
     recall::{self, Found},
     transcript::{EntryKind, Transcript, text_of},
@@ -72,11 +73,18 @@ impl<T: Transcript> Session<'_, T> {
             .any(|stage| matches!(stage, PipelineStage::Plan(stage) if stage.wants_pass(usize::MAX)))
     }
 
+    /// What may remain in a view that does not fit, because the longest marker would hardly be smaller: markers are full of
+    /// digits, of which the tables say twice what the seeds' rule says.
+    fn not_worth_a_marker(&self) -> u64 {
+        if self.policy.config().weigher.bytes == ByteEstimator::BytesPer4 { 80 } else { 160 }
+    }
+
     /// When a view does not fit, nothing that could still shrink is left.
     pub(super) fn check_floor(&self, levels: &[Level]) {
         let columns = self.compactor.columns();
         let ledger = self.compactor.ledger();
         let newest = columns.groups().saturating_sub(1);
+        let little = self.not_worth_a_marker();
         for (entry, level) in levels.iter().enumerate() {
             if *level == Level::Covered || columns.is_orphan(entry) {
                 continue;
@@ -86,7 +94,7 @@ impl<T: Transcript> Session<'_, T> {
             // A group kept beside a note although it is not pinned any more waits for the note to be rewritten,
             // and so does one that is smaller than the shortest note over it.
             let kept = ledger.note_over(columns, group).is_some();
-            let small = ledger.group_weight(&self.compactor.guard(&self.transcript), group) < 80;
+            let small = ledger.group_weight(&self.compactor.guard(&self.transcript), group) < little;
             assert!(
                 pinned || kept || small || group == newest,
                 "I8: does not fit, and group {group} of {newest} is still there; weights {:?} notes {:?} outcome {:?}",
@@ -102,7 +110,9 @@ impl<T: Transcript> Session<'_, T> {
             );
             if group == newest && columns.kind(entry) == EntryKind::ToolResult && !ledger.is_pinned(columns, entry) {
                 assert!(
-                    *level == Level::Cleared || columns.weight(entry) < 80 || ledger.view_weight(columns, entry) < 80,
+                    *level == Level::Cleared
+                        || u64::from(columns.weight(entry)) < little
+                        || ledger.view_weight(columns, entry) < little,
                     "I8: does not fit, and result {entry} of the newest group is {level:?}"
                 );
             }
