@@ -1,4 +1,11 @@
-//! Two things measured in turn, so that a busy machine is busy for both.
+//! What the benches share: pairs measured in turn, so that a busy machine is busy for both; counts that no machine disturbs;
+//! sessions; the table.
+
+pub mod heap;
+pub mod measured;
+pub mod naive;
+pub mod sessions;
+pub mod table;
 
 use std::time::{Duration, Instant};
 

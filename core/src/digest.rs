@@ -87,11 +87,18 @@ impl Digest {
 
     /// Appends the 32 hexadecimal digits to `out`.
     pub fn push_hex(&self, out: &mut String) {
+        out.extend(self.hex().map(char::from));
+    }
+
+    /// The 32 hexadecimal digits.
+    pub(crate) fn hex(&self) -> [u8; 32] {
         const HEX: &[u8; 16] = b"0123456789abcdef";
-        for byte in self.0 {
-            out.push(char::from(HEX[usize::from(byte >> 4)]));
-            out.push(char::from(HEX[usize::from(byte & 15)]));
+        let mut out = [0; 32];
+        for (pair, byte) in out.chunks_exact_mut(2).zip(self.0) {
+            pair[0] = HEX[usize::from(byte >> 4)];
+            pair[1] = HEX[usize::from(byte & 15)];
         }
+        out
     }
 }
 

@@ -69,18 +69,34 @@ pub fn clear_marker(
     media: bool,
     why: ClearReason,
 ) -> String {
-    let mut out = String::new();
+    let mut out = String::with_capacity(USUAL);
+    push_clear_marker(&mut out, style, reference, is_error, bytes, media, why);
+    out
+}
+
+/// Bytes that a marker without a preview takes, about.
+const USUAL: usize = 160;
+
+/// Writes [`clear_marker`] behind what is there.
+pub(crate) fn push_clear_marker(
+    out: &mut String,
+    style: MarkerStyle,
+    reference: &str,
+    is_error: bool,
+    bytes: u64,
+    media: bool,
+    why: ClearReason,
+) {
     out.push_str(if is_error { "[Earlier tool error cleared" } else { "[Earlier tool result cleared" });
     out.push_str(match why {
         ClearReason::Space => " to save context (",
         ClearReason::Superseded => ": a newer call with the same arguments has the current result (",
         ClearReason::LastResort => " to fit the context window (",
     });
-    push_number(&mut out, bytes);
+    push_number(out, bytes);
     out.push_str(if media { " bytes, with images or files).\n " } else { " bytes).\n " });
-    push_recall(&mut out, style, reference, " to retrieve the full output.");
+    push_recall(out, style, reference, " to retrieve the full output.");
     out.push(']');
-    out
 }
 
 /// The marker of an offloaded result: its beginning (and end), and the way back.
@@ -95,21 +111,36 @@ pub fn offload_marker(
     last_resort: bool,
 ) -> String {
     let mut out = String::with_capacity(head.len() + tail.len() + 192);
+    push_offload_marker(&mut out, style, reference, is_error, bytes, head, tail, last_resort);
+    out
+}
+
+/// Writes [`offload_marker`] behind what is there.
+#[expect(clippy::too_many_arguments, reason = "as offload_marker, and where to")]
+pub(crate) fn push_offload_marker(
+    out: &mut String,
+    style: MarkerStyle,
+    reference: &str,
+    is_error: bool,
+    bytes: u64,
+    head: &str,
+    tail: &str,
+    last_resort: bool,
+) {
     out.push_str(if is_error { "[Tool error of " } else { "[Tool result of " });
-    push_number(&mut out, bytes);
+    push_number(out, bytes);
     out.push_str(if last_resort {
         " bytes, cut to fit the context window. "
     } else {
         " bytes, shortened to save context. "
     });
-    push_recall(&mut out, style, reference, " to retrieve the full output.");
+    push_recall(out, style, reference, " to retrieve the full output.");
     out.push_str(if tail.is_empty() { " It begins:]\n" } else { " Its beginning and end:]\n" });
     out.push_str(head);
     if !tail.is_empty() {
         out.push_str("\n[…]\n");
         out.push_str(tail);
     }
-    out
 }
 
 /// The persisted-result marker of the earlier proposal: preview, and where the whole output lies when it was archived.

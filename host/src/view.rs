@@ -28,6 +28,21 @@ pub enum ViewPiece {
     StandIn(usize, String),
 }
 
+impl ViewPiece {
+    /// The piece as the core lends it.
+    #[must_use]
+    pub fn lend(&self) -> Piece<'_> {
+        match self {
+            Self::Entry(entry) => Piece::Entry { entry: *entry },
+            Self::Text(entry, text) => Piece::Text { entry: *entry, text },
+            Self::Elided(entry, parts, text) => Piece::Elided { entry: *entry, parts, text },
+            Self::Arguments(entry, json) => Piece::Arguments { entry: *entry, json },
+            Self::Note(text) => Piece::Note { text },
+            Self::StandIn(call, text) => Piece::StandIn { call: *call, text },
+        }
+    }
+}
+
 /// A view: pieces, in the order in which the model reads them.
 ///
 /// ```
@@ -103,14 +118,11 @@ impl View {
 
     /// The pieces, in order.
     pub fn pieces(&self) -> impl ExactSizeIterator<Item = Piece<'_>> {
-        self.pieces.iter().map(|piece| match piece {
-            ViewPiece::Entry(entry) => Piece::Entry { entry: *entry },
-            ViewPiece::Text(entry, text) => Piece::Text { entry: *entry, text },
-            ViewPiece::Elided(entry, parts, text) => Piece::Elided { entry: *entry, parts, text },
-            ViewPiece::Arguments(entry, json) => Piece::Arguments { entry: *entry, json },
-            ViewPiece::Note(text) => Piece::Note { text },
-            ViewPiece::StandIn(call, text) => Piece::StandIn { call: *call, text },
-        })
+        self.pieces.iter().map(ViewPiece::lend)
+    }
+
+    pub(crate) fn owned(&self) -> &[ViewPiece] {
+        &self.pieces
     }
 
     /// The same view with every call answered right behind its batch, as every provider wants it: a result that stands

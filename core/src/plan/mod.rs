@@ -393,16 +393,24 @@ impl<'a> StageContext<'a> {
     #[must_use]
     pub fn results(&self) -> Vec<usize> {
         let mut first = Vec::new();
-        let mut others = Vec::new();
-        for entry in self.visible() {
-            if self.columns.kind(entry) != EntryKind::ToolResult || self.columns.is_orphan(entry) {
-                continue;
+        let mut group = self.desk.next_open_group(0);
+        // A group has one as a rule.
+        let mut others = Vec::with_capacity(self.tail_start.saturating_sub(group));
+        while group < self.tail_start {
+            for entry in self.columns.members(group) {
+                if self.columns.kind(entry) != EntryKind::ToolResult || self.columns.is_orphan(entry) {
+                    continue;
+                }
+                match self.desk.tool_rule(self.tool_name(entry)) {
+                    ToolRule::Never => {}
+                    ToolRule::DropFirst => first.push(entry),
+                    _ => others.push(entry),
+                }
             }
-            match self.desk.tool_rule(self.tool_name(entry)) {
-                ToolRule::Never => {}
-                ToolRule::DropFirst => first.push(entry),
-                _ => others.push(entry),
-            }
+            group = self.desk.next_open_group(group + 1);
+        }
+        if first.is_empty() {
+            return others;
         }
         first.extend(others);
         first

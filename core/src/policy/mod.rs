@@ -203,6 +203,7 @@ impl<P: Borrow<Policy>> Compactor<P> {
     pub fn reserve(&mut self, additional: usize) {
         self.columns.reserve(additional);
         self.cache.reserve(additional);
+        self.ledger.state.make_room();
     }
 
     /// As [`reserve`](Self::reserve), for who must not abort when memory is short: called before every

@@ -238,18 +238,21 @@ impl RenderCache {
                 self.push(Shape::Entry, group, entry, "");
                 continue;
             };
-            let Some(text) = record.marker(guard.transcript, columns, guard.style) else { continue };
+            let start = self.arena.len();
+            if !record.push_marker(guard.transcript, columns, guard.style, &mut self.arena) {
+                continue;
+            }
             match &record.action {
                 Action::Elide { parts, .. } => {
-                    self.push(Shape::Elided, group, entry, &text);
+                    self.push_made(Shape::Elided, group, entry, start);
                     let start = self.parts.len() as u32;
                     self.parts.extend_from_slice(parts);
                     if let Some(segment) = self.segments.last_mut() {
                         segment.parts = start..self.parts.len() as u32;
                     }
                 }
-                Action::Clip { .. } => self.push(Shape::Arguments, group, entry, &text),
-                _ => self.push(Shape::Text, group, entry, &text),
+                Action::Clip { .. } => self.push_made(Shape::Arguments, group, entry, start),
+                _ => self.push_made(Shape::Text, group, entry, start),
             }
         }
         if group + 1 < columns.groups() {
@@ -267,14 +270,19 @@ impl RenderCache {
     }
 
     fn push(&mut self, shape: Shape, group: usize, entry: usize, text: &str) {
-        let start = self.arena.len() as u32;
+        let start = self.arena.len();
         self.arena.push_str(text);
+        self.push_made(shape, group, entry, start);
+    }
+
+    /// Appends a piece whose text is what the arena holds from `start` on.
+    fn push_made(&mut self, shape: Shape, group: usize, entry: usize, start: usize) {
         let parts = self.parts.len() as u32;
         self.segments.push(Segment {
             shape,
             group: group as u32,
             entry: entry as u32,
-            text: start..self.arena.len() as u32,
+            text: start as u32..self.arena.len() as u32,
             parts: parts..parts,
         });
     }

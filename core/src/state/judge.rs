@@ -1,5 +1,7 @@
 //! The one door for decisions about single entries: what a proposal becomes, or why it is refused.
 
+use alloc::string::String;
+
 use super::{
     Action, OffloadRecord, Record,
     attach::content_bytes,
@@ -20,6 +22,16 @@ impl Ledger {
     /// # Errors
     /// Why it is refused.
     pub fn judge(&self, guard: &Guard<'_>, proposal: &Proposal) -> Result<(Record, u32, u64), Refusal> {
+        self.judge_with(guard, proposal, &mut String::new())
+    }
+
+    /// `scratch` is for the marker that is weighed.
+    fn judge_with(
+        &self,
+        guard: &Guard<'_>,
+        proposal: &Proposal,
+        scratch: &mut String,
+    ) -> Result<(Record, u32, u64), Refusal> {
         let columns = guard.columns;
         let entry = proposal.entry().filter(|&entry| entry < columns.len()).ok_or(Refusal::OutOfRange)?;
         match self.protection(guard, entry) {
@@ -46,7 +58,7 @@ impl Ledger {
             return Err(Refusal::NotRising);
         }
         let record = Record::new(columns, entry, action);
-        let cost = cost(&record, guard);
+        let cost = cost(&record, guard, scratch);
         let now = self.entry_weight(columns, entry);
         if u64::from(cost) + MIN_SAVING > now {
             return Err(Refusal::NotSmaller);
@@ -186,7 +198,10 @@ impl Ledger {
 
     /// Takes a proposal about one entry; answers the raw tokens saved.
     pub(crate) fn accept(&mut self, guard: &Guard<'_>, proposal: &Proposal) -> Result<u64, Refusal> {
-        let (record, cost, saved) = self.judge(guard, proposal)?;
+        let mut scratch = core::mem::take(&mut self.scratch);
+        let judged = self.judge_with(guard, proposal, &mut scratch);
+        self.scratch = scratch;
+        let (record, cost, saved) = judged?;
         let entry = record.place.index as usize;
         match self.record_at(entry) {
             Some(at) => {
@@ -237,9 +252,13 @@ pub(super) fn is_legal(record: &Record, guard: &Guard<'_>) -> bool {
 }
 
 /// Raw tokens of what stands in an entry's place.
-pub(super) fn cost(record: &Record, guard: &Guard<'_>) -> u32 {
+pub(super) fn cost(record: &Record, guard: &Guard<'_>, scratch: &mut String) -> u32 {
     let entry = record.place.index as usize;
-    let Some(marker) = record.marker(guard.transcript, guard.columns, guard.style) else { return 0 };
+    scratch.clear();
+    if !record.push_marker(guard.transcript, guard.columns, guard.style, scratch) {
+        return 0;
+    }
+    let marker = scratch.as_str();
     match &record.action {
         Action::Elide { parts, .. } => {
             let gone: u32 = parts
@@ -247,12 +266,12 @@ pub(super) fn cost(record: &Record, guard: &Guard<'_>) -> u32 {
                 .map(|&part| guard.weigher.part(guard.transcript.part(entry, part as usize)))
                 .fold(0, u32::saturating_add);
             let count = u32::try_from(parts.len()).unwrap_or(u32::MAX);
-            let markers = guard.weigher.text(&marker).saturating_mul(count);
+            let markers = guard.weigher.text(marker).saturating_mul(count);
             guard.columns.weight(entry).saturating_sub(gone).saturating_add(markers)
         }
         Action::Clip { .. } => {
-            guard.weigher.framed(&marker).saturating_add(guard.weigher.text(guard.transcript.entry(entry).name))
+            guard.weigher.framed(marker).saturating_add(guard.weigher.text(guard.transcript.entry(entry).name))
         }
-        _ => guard.weigher.framed(&marker),
+        _ => guard.weigher.framed(marker),
     }
 }

@@ -69,6 +69,8 @@ pub struct Ledger {
     /// Cost of every note, beside `state.notes`.
     pub(super) note_costs: Vec<u64>,
     pub(super) view_raw: u64,
+    /// Where markers are put together to be weighed.
+    pub(super) scratch: String,
 }
 
 impl Ledger {
@@ -77,7 +79,7 @@ impl Ledger {
     pub fn new(mut state: CompactionState, guard: &Guard<'_>) -> Self {
         state.records.retain(|record| is_legal(record, guard));
         let mut ledger = Self { state, ..Self::default() };
-        ledger.costs = ledger.state.records.iter().map(|record| cost(record, guard)).collect();
+        ledger.costs = ledger.state.records.iter().map(|record| cost(record, guard, &mut ledger.scratch)).collect();
         ledger.note_costs = ledger.state.notes.iter().map(|note| note_cost(note, guard)).collect();
         let mut raw: u64 = ledger.note_costs.iter().sum();
         let columns = guard.columns;

@@ -119,28 +119,61 @@ impl Record {
     /// reasoning that is left out.
     #[must_use]
     pub fn marker(&self, transcript: &dyn Transcript, columns: &Columns, style: MarkerStyle) -> Option<String> {
+        let mut out = String::new();
+        self.push_marker(transcript, columns, style, &mut out).then_some(out)
+    }
+
+    /// Writes the marker behind what is there; `false` where there is none. Allocates only what `out` grows by.
+    pub(crate) fn push_marker(
+        &self,
+        transcript: &dyn Transcript,
+        columns: &Columns,
+        style: MarkerStyle,
+        out: &mut String,
+    ) -> bool {
         let entry = self.place.index as usize;
         let is_error = columns.is_error(entry);
-        let reference = self.reference(transcript, columns)?;
-        Some(match &self.action {
-            Action::Elide { .. } => marker::media_marker(style, &reference),
-            Action::Clip { bytes, .. } => marker::arguments_marker(style, &reference, *bytes),
-            Action::Condense { by, text, .. } => marker::condensed_marker(style, &reference, by, text),
+        let Some(digest) = self.action.digest() else { return false };
+        let hex = digest.hex();
+        let recalled;
+        let reference = match self.original(transcript, columns) {
+            Some(original) => {
+                recalled = original;
+                recalled.as_str()
+            }
+            None if self.by_id() => transcript.entry(entry).call_id,
+            // The digits of a digest are ASCII.
+            None => core::str::from_utf8(&hex).unwrap_or_default(),
+        };
+        match &self.action {
+            Action::Elide { .. } => out.push_str(&marker::media_marker(style, reference)),
+            Action::Clip { bytes, .. } => out.push_str(&marker::arguments_marker(style, reference, *bytes)),
+            Action::Condense { by, text, .. } => out.push_str(&marker::condensed_marker(style, reference, by, text)),
             Action::Offload(facts) => {
                 let whole = text_of(transcript, entry);
                 let head = text::head(&whole, facts.head as usize);
                 let tail = text::tail(&whole[head.len()..], facts.tail as usize);
                 if facts.persisted {
-                    marker::persisted_marker(style, &reference, is_error, facts.bytes, head)
+                    out.push_str(&marker::persisted_marker(style, reference, is_error, facts.bytes, head));
                 } else {
-                    marker::offload_marker(style, &reference, is_error, facts.bytes, head, tail, facts.last_resort)
+                    marker::push_offload_marker(
+                        out,
+                        style,
+                        reference,
+                        is_error,
+                        facts.bytes,
+                        head,
+                        tail,
+                        facts.last_resort,
+                    );
                 }
             }
             Action::Clear { bytes, why, .. } => {
-                marker::clear_marker(style, &reference, is_error, *bytes, columns.has_media(entry), *why)
+                marker::push_clear_marker(out, style, reference, is_error, *bytes, columns.has_media(entry), *why);
             }
-            Action::Omit => return None,
-        })
+            Action::Omit => return false,
+        }
+        true
     }
 
     /// The reference by which the original is recalled; `None` for reasoning that is left out.
@@ -148,18 +181,25 @@ impl Record {
     /// A cleared recall result refers to what was recalled, not to itself.
     #[must_use]
     pub fn reference(&self, transcript: &dyn Transcript, columns: &Columns) -> Option<String> {
-        let entry = self.place.index as usize;
         let digest = self.action.digest()?;
-        if columns.is_recall(entry) && columns.kind(entry) == EntryKind::ToolResult {
-            let arguments = text_of(transcript, columns.pair(entry) as usize);
-            if let Some(original) = text::json_string_field(&arguments, "ref") {
-                return Some(original.into());
-            }
+        Some(self.original(transcript, columns).unwrap_or_else(|| match self.by_id() {
+            true => transcript.entry(self.place.index as usize).call_id.into(),
+            false => marker::digest_reference(&digest),
+        }))
+    }
+
+    const fn by_id(&self) -> bool {
+        matches!(self.action, Action::Clear { by_id: true, .. })
+    }
+
+    /// What a recall result recalled.
+    fn original(&self, transcript: &dyn Transcript, columns: &Columns) -> Option<String> {
+        let entry = self.place.index as usize;
+        if !columns.is_recall(entry) || columns.kind(entry) != EntryKind::ToolResult {
+            return None;
         }
-        if matches!(self.action, Action::Clear { by_id: true, .. }) {
-            return Some(transcript.entry(entry).call_id.into());
-        }
-        Some(marker::digest_reference(&digest))
+        let arguments = text_of(transcript, columns.pair(entry) as usize);
+        text::json_string_field(&arguments, "ref").map(Into::into)
     }
 }
 

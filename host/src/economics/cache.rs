@@ -148,7 +148,10 @@ impl Cache {
     /// `marks` are ascending positions on `path`.
     pub(super) fn read_and_mark(&mut self, path: &PathSteps, marks: &[usize], since: u64, now: u64) -> u64 {
         let Self::Marked { entries, capacity, lookback, .. } = self else { return 0 };
-        entries.retain(|entry| entry.touched >= since);
+        // The most recently used stand last, so the ones that ran out stand first.
+        while entries.front().is_some_and(|entry| entry.touched < since) {
+            entries.pop_front();
+        }
         let found = entries
             .iter()
             .filter(|entry| entry.length <= path.len() && path.prefix(entry.length).hash == entry.hash)
@@ -160,7 +163,9 @@ impl Cache {
             .copied();
         for length in found.map(|entry| entry.length).iter().chain(marks) {
             let hash = path.prefix(*length).hash;
-            entries.retain(|entry| entry.hash != hash);
+            if let Some(at) = entries.iter().rposition(|entry| entry.hash == hash) {
+                entries.remove(at);
+            }
             entries.push_back(Entry { length: *length, hash, touched: now });
         }
         while entries.len() > *capacity {

@@ -1,6 +1,7 @@
 //! Cache breakpoints: where a prompt cache may cut.
 
-use super::edit::{Edit, Edits};
+use std::borrow::Cow;
+
 use super::json::{Json, Span};
 use super::{Format, WireView};
 use crate::view::View;
@@ -27,6 +28,13 @@ impl WireView {
         self.starts[..newest].iter().rposition(|start| role(start) != "assistant")
     }
 
+    /// As [`place_cache_marks`], as stretches of the list with the marks between them: only the messages that are marked
+    /// are looked into, and nothing is copied.
+    #[must_use]
+    pub fn marked(&self, format: Format, mark: &str, places: &[usize], most: usize) -> (Vec<Cow<'_, str>>, bool) {
+        stretches(format, &self.messages, &Starting { list: &self.messages, starts: &self.starts }, mark, places, most)
+    }
+
     /// The last message all of whose pieces are among the first `pieces`.
     fn message_before(&self, pieces: usize) -> Option<usize> {
         let (before, after) = self.message_of_piece.split_at_checked(pieces)?;
@@ -47,20 +55,31 @@ const fn member(format: Format) -> (&'static str, &'static str) {
 /// The breakpoints that stand in a list of messages or items.
 #[must_use]
 pub fn count_cache_marks(format: Format, list: &str) -> usize {
+    if names_mark(format, list) { Json::at(list, 0).items().map(|message| count(format, message)).sum() } else { 0 }
+}
+
+/// The breakpoints that stand in one message or item.
+pub(super) fn count_in_message(format: Format, message: &str) -> usize {
+    if names_mark(format, message) { count(format, Json::at(message, 0)) } else { 0 }
+}
+
+/// Text that speaks of the member has its quotes escaped.
+fn names_mark(format: Format, json: &str) -> bool {
+    let quoted: &[u8] = match format {
+        Format::AnthropicMessages => b"\"cache_control\"",
+        _ => b"\"prompt_cache_breakpoint\"",
+    };
+    memchr::memmem::find(json.as_bytes(), quoted).is_some()
+}
+
+fn count(format: Format, message: Json<'_>) -> usize {
     let (name, _) = member(format);
-    // Text that speaks of the member has its quotes escaped.
-    if memchr::memmem::find(list.as_bytes(), format!("\"{name}\"").as_bytes()).is_none() {
-        return 0;
-    }
     let marked = |value: Json<'_>| value.get(name).is_some_and(|mark| !mark.is_null());
-    let mut count = 0;
-    for message in Json::at(list, 0).items() {
-        count += usize::from(marked(message));
-        for content in contents(message) {
-            for block in content.items() {
-                count += usize::from(marked(block));
-                count += block.get("content").map_or(0, |inner| inner.items().filter(|inner| marked(*inner)).count());
-            }
+    let mut count = usize::from(marked(message));
+    for content in contents(message) {
+        for block in content.items() {
+            count += usize::from(marked(block));
+            count += block.get("content").map_or(0, |inner| inner.items().filter(|inner| marked(*inner)).count());
         }
     }
     count
@@ -76,35 +95,83 @@ pub fn count_cache_marks(format: Format, list: &str) -> usize {
 /// be well-formed, as [`WireView::messages`] is.
 #[must_use]
 pub fn place_cache_marks(format: Format, list: &str, mark: &str, places: &[usize], most: usize) -> (String, bool) {
+    let messages: Vec<Json<'_>> = Json::at(list, 0).items().collect();
+    let (stretches, placed) = stretches(format, list, &messages, mark, places, most);
+    (stretches.concat(), placed)
+}
+
+/// Messages, of which only those are parsed that are asked for.
+trait Messages<'a> {
+    fn get(&self, at: usize) -> Option<Json<'a>>;
+    fn len(&self) -> usize;
+}
+
+struct Starting<'a> {
+    list: &'a str,
+    starts: &'a [usize],
+}
+
+impl<'a> Messages<'a> for Starting<'a> {
+    fn get(&self, at: usize) -> Option<Json<'a>> {
+        self.starts.get(at).map(|start| Json::at(self.list, *start))
+    }
+    fn len(&self) -> usize {
+        self.starts.len()
+    }
+}
+
+impl<'a> Messages<'a> for Vec<Json<'a>> {
+    fn get(&self, at: usize) -> Option<Json<'a>> {
+        self.as_slice().get(at).copied()
+    }
+    fn len(&self) -> usize {
+        self.as_slice().len()
+    }
+}
+
+fn stretches<'a>(
+    format: Format,
+    list: &'a str,
+    messages: &impl Messages<'a>,
+    mark: &str,
+    places: &[usize],
+    most: usize,
+) -> (Vec<Cow<'a, str>>, bool) {
     let (name, usual) = member(format);
     let mark = format!(r#""{name}":{}"#, if mark.is_empty() { usual } else { mark });
-    let messages: Vec<Json<'_>> = Json::at(list, 0).items().collect();
-    let mut edits = Edits::default();
+    // Stretches that give way, and what to.
+    let mut cuts: Vec<(Span, String)> = Vec::new();
     let mut taken: Vec<usize> = Vec::new();
     for &place in places {
         if taken.len() >= most {
             break;
         }
-        let below = messages.iter().enumerate().take(place.saturating_add(1)).rev();
-        let spot = below.map(|(at, message)| (at, spot(format, *message))).find(|(_, spot)| *spot != Spot::None);
+        let mut below = (0..messages.len().min(place.saturating_add(1))).rev();
+        let spot = below.find_map(|at| {
+            let spot = spot(format, messages.get(at)?);
+            (spot != Spot::None).then_some((at, spot))
+        });
         let Some((at, spot)) = spot.filter(|(at, spot)| *spot != Spot::Marked && !taken.contains(at)) else { continue };
         match spot {
-            Spot::Block(last_member) => edits.push(last_member, Edit::After(mark.clone())),
+            Spot::Block(member) => cuts.push((Span { start: member.end, end: member.end }, format!(",{mark}"))),
             Spot::String(text) => {
                 let kind = if format == Format::OpenAiResponses { "input_text" } else { "text" };
-                let block = format!(r#"[{{"type":"{kind}","text":{},{mark}}}]"#, text.of(list));
-                edits.push(text, Edit::Replace(block));
+                cuts.push((text, format!(r#"[{{"type":"{kind}","text":{},{mark}}}]"#, text.of(list))));
             }
             Spot::None | Spot::Marked => continue,
         }
         taken.push(at);
     }
-    if taken.is_empty() {
-        return (list.to_owned(), false);
+    cuts.sort_unstable_by_key(|(span, _)| span.start);
+    let mut parts = Vec::with_capacity(2 * cuts.len() + 1);
+    let mut from = 0;
+    for (span, text) in cuts {
+        parts.push(Cow::Borrowed(Span { start: from, end: span.start }.of(list)));
+        parts.push(Cow::Owned(text));
+        from = span.end;
     }
-    let mut out = String::with_capacity(list.len() + 64 * taken.len());
-    edits.write(Json::at(list, 0), &mut out);
-    (out, true)
+    parts.push(Cow::Borrowed(&list[from as usize..]));
+    (parts, !taken.is_empty())
 }
 
 /// Where a mark can go in a message.
@@ -169,6 +236,7 @@ fn is_blank(raw: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::formats::WireList;
     use Format::{AnthropicMessages, OpenAiChat, OpenAiResponses};
 
     fn marked(format: Format, list: &str, places: &[usize], most: usize) -> String {
@@ -223,14 +291,16 @@ mod tests {
     fn the_end_of_the_call_before_is_found() {
         let messages = r#"[{"role":"user"},{"role":"assistant"},{"role":"user"},{"role":"assistant"},{"role":"user"}]"#;
         let starts = messages.match_indices('{').map(|(at, _)| at).collect();
-        let wire = WireView { messages: messages.into(), starts, ..WireView::default() };
+        let wire = WireView::from(WireList { messages: messages.into(), starts, ..WireList::default() });
         assert_eq!(wire.answered_message(), Some(2));
         assert_eq!(WireView::default().answered_message(), None);
     }
 
     #[test]
     fn settled_is_the_last_message_that_is_whole() {
-        let wire = |messages: &[Option<usize>]| WireView { message_of_piece: messages.to_vec(), ..WireView::default() };
+        let wire = |messages: &[Option<usize>]| {
+            WireView::from(WireList { message_of_piece: messages.to_vec(), ..WireList::default() })
+        };
         let view = |head, settled| View::default().settled_at(head, settled);
         let of = [None, Some(0), Some(1), Some(1), Some(2)];
         assert_eq!(wire(&of).head_message(&view(1, 1)), None);

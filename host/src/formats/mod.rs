@@ -44,6 +44,7 @@ mod session;
 mod swe_agent;
 mod wire;
 mod write;
+mod written;
 
 use std::fmt;
 use std::str::FromStr;
@@ -54,11 +55,11 @@ pub use error::FormatError;
 pub use made::recall_tool_schema;
 pub use marks::{count_cache_marks, place_cache_marks};
 pub(crate) use outgoing::Outgoing;
-pub use outgoing::WireView;
 pub use parts::decode_media;
 pub use session::{Conversation, read_session};
 pub use wire::WireTranscript;
 pub use write::{ToolsEdit, Written};
+pub use written::{WireList, WireView};
 
 /// A kind of file or request body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use foreshorten_core::transcript::{Entry, EntryKind, Part, Transcript as _};
 use foreshorten_core::view::Piece;
@@ -9,7 +10,9 @@ use foreshorten_core::view::Piece;
 use super::body::Body;
 use super::compose::{anthropic_id, compose};
 use super::error::FormatError;
-use super::{Format, ToolsEdit};
+use super::written::{WireList, WireView};
+use super::{Format, Written};
+use crate::view::ViewPiece;
 
 /// Where an entry of the record stands in the wire's own numbering; `NONE` when this protocol cannot show it.
 const NONE: u32 = u32::MAX;
@@ -24,6 +27,9 @@ pub(crate) struct Outgoing {
     system: Vec<String>,
     started: bool,
     ids: CallIds,
+    /// The pieces that were written last, and what they came to.
+    pieces: Vec<ViewPiece>,
+    list: Arc<WireList>,
 }
 
 /// Ids of calls, each used once: Anthropic turns a conversation down in which one comes twice, and other servers begin
@@ -73,19 +79,6 @@ impl CallIds {
     }
 }
 
-/// A view as one protocol's list of messages or items.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct WireView {
-    /// The JSON list.
-    pub messages: String,
-    /// Byte at which each message begins in `messages`.
-    pub starts: Vec<usize>,
-    /// For every piece of the view the index of its message; `None` for one that stands outside the list.
-    pub message_of_piece: Vec<Option<usize>>,
-    /// Instructions that this protocol carries outside of the list (Anthropic's `system`, Responses' `instructions`).
-    pub system: Vec<String>,
-}
-
 impl Outgoing {
     pub(crate) fn new(format: Format) -> Self {
         Self {
@@ -94,6 +87,8 @@ impl Outgoing {
             system: Vec::new(),
             started: false,
             ids: CallIds::default(),
+            pieces: Vec::new(),
+            list: Arc::default(),
         }
     }
 
@@ -157,37 +152,108 @@ impl Outgoing {
         Ok(())
     }
 
-    /// Writes a view of the record.
-    pub(crate) fn write<'p>(&self, pieces: impl Iterator<Item = Piece<'p>>) -> WireView {
-        let wire = |entry: usize| self.map.get(entry).copied().filter(|&at| at != NONE).map(|at| at as usize);
+    /// Writes a view of the record. What the view shares with the one written before stays as it was written; only the
+    /// messages from the first batch on that is not the same are written anew.
+    pub(crate) fn write(&mut self, pieces: &[ViewPiece]) -> WireView {
+        let common = self.pieces.iter().zip(pieces).take_while(|(before, now)| before == now).count();
+        let (from, message) = self.resume(pieces, common);
         // The piece in the wire's numbering, and which piece of the view it was.
-        let mut mapped: Vec<(usize, Piece<'p>)> = Vec::new();
-        let mut count = 0;
-        for (at, piece) in pieces.enumerate() {
-            count = at + 1;
-            let piece = match piece {
-                Piece::Entry { entry } => wire(entry).map(|entry| Piece::Entry { entry }),
-                Piece::Text { entry, text } => wire(entry).map(|entry| Piece::Text { entry, text }),
-                Piece::Elided { entry, parts, text } => wire(entry).map(|entry| Piece::Elided { entry, parts, text }),
-                Piece::Arguments { entry, json } => wire(entry).map(|entry| Piece::Arguments { entry, json }),
-                Piece::StandIn { call, text } => wire(call).map(|call| Piece::StandIn { call, text }),
-                note @ Piece::Note { .. } => Some(note),
-            };
-            mapped.extend(piece.map(|piece| (at, piece)));
+        let mut mapped: Vec<(usize, Piece<'_>)> = Vec::new();
+        for (at, piece) in pieces.iter().enumerate().skip(from) {
+            mapped.extend(self.in_wire(piece).map(|piece| (at, piece)));
         }
         self.in_order(&mut mapped);
-        let only: Vec<Piece<'p>> = mapped.iter().map(|(_, piece)| *piece).collect();
-        let written = self.body.write(&only, ToolsEdit::Keep);
-        let mut message_of_piece = vec![None; count];
-        for ((at, _), message) in mapped.iter().zip(&written.message_of_piece) {
-            message_of_piece[*at] = *message;
+        let only: Vec<Piece<'_>> = mapped.iter().map(|(_, piece)| *piece).collect();
+
+        // Copied only while a view written before is still held by somebody.
+        let list = Arc::make_mut(&mut self.list);
+        list.cut(from, message);
+        let kept = list.messages.len();
+        let mut written = Written::default();
+        self.body.write_messages(&only, message, &mut list.messages, &mut written);
+        list.messages.push(']');
+        list.message_of_piece.resize(pieces.len(), None);
+        for ((at, _), message) in mapped.iter().zip(written.message_of_piece) {
+            list.message_of_piece[*at] = message;
         }
-        WireView {
-            messages: String::from_utf8(written.bytes).unwrap_or_default(),
-            starts: written.message_starts,
-            message_of_piece,
-            system: self.system.clone(),
+        list.grew(self.body.format(), message, written.message_starts);
+        if list.system != self.system {
+            list.system.clone_from(&self.system);
         }
+        self.pieces.truncate(from);
+        self.pieces.extend_from_slice(&pieces[from..]);
+        WireView::new(Arc::clone(&self.list), kept)
+    }
+
+    fn wire(&self, entry: usize) -> Option<usize> {
+        self.map.get(entry).copied().filter(|&at| at != NONE).map(|at| at as usize)
+    }
+
+    fn in_wire<'p>(&self, piece: &'p ViewPiece) -> Option<Piece<'p>> {
+        Some(match piece.lend() {
+            Piece::Entry { entry } => Piece::Entry { entry: self.wire(entry)? },
+            Piece::Text { entry, text } => Piece::Text { entry: self.wire(entry)?, text },
+            Piece::Elided { entry, parts, text } => Piece::Elided { entry: self.wire(entry)?, parts, text },
+            Piece::Arguments { entry, json } => Piece::Arguments { entry: self.wire(entry)?, json },
+            Piece::StandIn { call, text } => Piece::StandIn { call: self.wire(call)?, text },
+            note @ Piece::Note { .. } => note,
+        })
+    }
+
+    /// The piece from which on a view has to be written, and the number of the message it begins. The first `common`
+    /// pieces are those of the view written last.
+    fn resume(&self, pieces: &[ViewPiece], common: usize) -> (usize, usize) {
+        for at in (1..=common).rev() {
+            // What was written last must have had a message begin here, too, or end here.
+            if self.begins(pieces, at) && (at < common || at == self.pieces.len() || self.begins(&self.pieces, at)) {
+                return (at, self.messages_before(at));
+            }
+        }
+        (0, 0)
+    }
+
+    /// Whether a piece begins a message whatever stands before it, and nothing from it on can go into a message before:
+    /// it is no answer to a call, and of another message than what precedes it.
+    fn begins(&self, pieces: &[ViewPiece], at: usize) -> bool {
+        let unit = |piece: &ViewPiece| self.unit(piece).map(|(unit, _)| unit);
+        match pieces.get(at) {
+            Some(ViewPiece::Note(_)) => true,
+            Some(piece) => {
+                let Some((own, kind)) = self.unit(piece) else { return false };
+                let mut before = pieces[..at].iter().rev();
+                let before = before.find(|piece| matches!(piece, ViewPiece::Note(_)) || unit(piece).is_some());
+                kind != EntryKind::ToolResult && before.is_none_or(|before| unit(before) != Some(own))
+            }
+            None => false,
+        }
+    }
+
+    /// The message of the wire an entry's piece is part of; `None` for notes, stand-ins, and what stands outside the list.
+    fn unit(&self, piece: &ViewPiece) -> Option<(u32, EntryKind)> {
+        let (ViewPiece::Entry(entry)
+        | ViewPiece::Text(entry, _)
+        | ViewPiece::Elided(entry, ..)
+        | ViewPiece::Arguments(entry, _)) = piece
+        else {
+            return None;
+        };
+        let meta = self.body.transcript.entries.get(self.wire(*entry)?)?;
+        (meta.unit != super::wire::OUTSIDE).then_some((meta.unit, meta.kind))
+    }
+
+    /// How many messages the first pieces were written as, where the next one begins a message.
+    fn messages_before(&self, pieces: usize) -> usize {
+        // Stand-ins may have gone into an earlier message than the results around them, but not into one before that of
+        // the calls they answer.
+        let mut most = None;
+        for (piece, message) in self.pieces[..pieces].iter().zip(&self.list.message_of_piece[..pieces]).rev() {
+            most = most.max(*message);
+            let answers = self.unit(piece).is_none_or(|(_, kind)| kind == EntryKind::ToolResult);
+            if message.is_some() && !(answers && !matches!(piece, ViewPiece::Note(_))) {
+                break;
+            }
+        }
+        most.map_or(0, |message| message + 1)
     }
 
     /// Within a message that was composed, its entries may stand in another order than in the record.

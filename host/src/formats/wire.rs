@@ -211,6 +211,7 @@ impl Transcript for WireTranscript {
 #[derive(Debug)]
 pub(crate) struct Builder {
     wire: WireTranscript,
+    /// What was decoded here: behind what the record that is gone on with had decoded already.
     decoded: Vec<u8>,
     scratch: EntryMeta,
 }
@@ -241,8 +242,7 @@ impl Builder {
     /// Goes on with a record whose source has grown to `source`.
     pub(crate) fn extending(mut wire: WireTranscript, source: Arc<String>) -> Self {
         wire.source = source;
-        let decoded = std::mem::take(&mut wire.decoded).into_bytes();
-        Self { decoded, wire, ..Self::new(&Arc::default()) }
+        Self { wire, ..Self::new(&Arc::default()) }
     }
 
     /// Number of entries so far.
@@ -304,23 +304,29 @@ impl Builder {
         } else if memchr::memchr(b'\\', raw.as_bytes()).is_none() {
             Str::Raw(span)
         } else {
-            let from = self.decoded.len();
+            let before = self.wire.decoded.len();
+            let from = before + self.decoded.len();
             unescape(raw, &mut self.decoded);
-            Str::Decoded(Span::new(from, self.decoded.len()))
+            Str::Decoded(Span::new(from, before + self.decoded.len()))
         }
     }
 
     /// What was built so far.
     pub(crate) fn peek_all(&self) -> WireTranscript {
-        WireTranscript { decoded: text(self.decoded.clone()), ..self.wire.clone() }
+        let mut wire = self.wire.clone();
+        take_in(&mut wire.decoded, self.decoded.clone());
+        wire
     }
 
-    pub(crate) fn finish(self) -> WireTranscript {
-        WireTranscript { decoded: text(self.decoded), ..self.wire }
+    /// What was built. Costs what is new.
+    pub(crate) fn finish(mut self) -> WireTranscript {
+        take_in(&mut self.wire.decoded, self.decoded);
+        self.wire
     }
 }
 
 /// Decoded bytes are UTF-8: they were, but for escapes, which decode to whole characters.
-fn text(bytes: Vec<u8>) -> String {
-    String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
+fn take_in(text: &mut String, bytes: Vec<u8>) {
+    let fresh = String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
+    if text.is_empty() { *text = fresh } else { text.push_str(&fresh) }
 }

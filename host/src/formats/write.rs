@@ -93,12 +93,24 @@ impl Body {
 
     fn write_conversation(&self, pieces: &[Piece<'_>], out: &mut String, written: &mut Written) {
         let source = self.transcript.source();
-        let messages = self.assemble(pieces, &mut written.message_of_piece);
         if Json::spanning(source, self.conversation).is_string() {
+            let messages = self.assemble(pieces, &mut written.message_of_piece);
             self.write_string(pieces, &messages, out, written);
             return;
         }
+        out.push('[');
+        self.write_messages(pieces, 0, out, written);
         let (start, end) = (self.conversation.start + 1, self.conversation.end);
+        let last = self.transcript.units.last().map_or(start, |last| last.end);
+        out.push_str(Span { start: last, end }.of(source));
+    }
+
+    /// Writes the messages of a list after the first `before`, each with what stands before it.
+    pub(super) fn write_messages(&self, pieces: &[Piece<'_>], before: usize, out: &mut String, written: &mut Written) {
+        let source = self.transcript.source();
+        let messages = self.assemble(pieces, &mut written.message_of_piece);
+        written.message_of_piece.iter_mut().flatten().for_each(|message| *message += before);
+        let start = self.conversation.start + 1;
         let units = &self.transcript.units;
         let between = |from: u32, to: u32| Span { start: from, end: to }.of(source);
         // What stands before a message is its own, so that it does not depend on what follows.
@@ -106,17 +118,15 @@ impl Body {
             Some(before) => between(units[before].end, units[unit].start),
             None => units.first().map_or("", |first| between(start, first.start)),
         };
-        out.push('[');
         for (at, message) in messages.iter().enumerate() {
             match message {
-                _ if at == 0 => out.push_str(lead(0)),
+                _ if before + at == 0 => out.push_str(lead(0)),
                 Message::Recorded { unit, .. } if *unit > 0 => out.push_str(lead(*unit as usize)),
                 _ => out.push(','),
             }
             written.message_starts.push(out.len());
             self.write_message(message, pieces, out);
         }
-        out.push_str(between(units.last().map_or(start, |last| last.end), end));
     }
 
     /// A conversation that is one string stays one unless something stands beside it.

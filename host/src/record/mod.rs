@@ -195,6 +195,9 @@ impl Record {
 
     /// Writes a view as the list of messages (Responses: items) of `format`.
     ///
+    /// What was written is kept. While a view only grows, a call costs what is new: the messages before stay as they were
+    /// written ([`WireView::kept`]), unless a view written earlier is still held.
+    ///
     /// # Errors
     /// When a message cannot be read in the format it says it is in.
     pub fn write(&self, view: &View, format: Format) -> Result<WireView, FormatError> {
@@ -211,7 +214,7 @@ impl Record {
             wires.swap_remove(at);
             return Err(error);
         }
-        Ok(wires[at].outgoing.write(view.pieces()))
+        Ok(wires[at].outgoing.write(view.owned()))
     }
 
     fn take_in(&self, wire: &mut Wire) -> Result<(), FormatError> {

@@ -7,11 +7,11 @@ use super::anthropic_answer::AnthropicAnswer;
 use super::call::{self, Protocol};
 use super::client::{Dialect, Http};
 use super::endpoint::Version;
-use super::frame::{Frame, appended, json_text};
+use super::frame::{Frame, Stretches, json_text};
 use super::listing;
 use super::options::{CacheMarks, HttpOptions, SetupError};
 use super::quirks::{Quirks, Sent};
-use crate::formats::{Format, WireView, count_cache_marks, place_cache_marks};
+use crate::formats::{Format, WireView};
 use crate::provider::{ModelReply, ModelRequest, OnDelta, Provider, ProviderError};
 
 /// How long the endpoint keeps what is cached.
@@ -153,7 +153,7 @@ impl Protocol for AnthropicMessages {
         let mut sent = Sent::default();
         let wanted = options.cache_marks != CacheMarks::Off && !quirks.no_marks;
         let in_extra: usize = settings.extra.iter().map(|(name, value)| marks_in(name, value)).sum();
-        let own = in_extra + count_cache_marks(Format::AnthropicMessages, &wire.messages);
+        let own = in_extra + wire.own_marks();
         let mut room = if wanted { MOST_MARKS.saturating_sub(own) } else { 0 };
         // The end of the view is what the next turn reads; what the last pass left outlives it; the head outlives both.
         // A fourth costs nothing: it stands where the call before wrote, for turns longer than the 20 blocks that the
@@ -183,11 +183,11 @@ impl Protocol for AnthropicMessages {
         if request.forbid_tools && frame.has("tools") {
             frame.put("tool_choice", r#"{"type":"none"}"#);
         }
-        let (mut list, placed) =
-            place_cache_marks(Format::AnthropicMessages, &wire.messages, self.mark(), &places, room);
+        let (list, placed) = wire.marked(Format::AnthropicMessages, self.mark(), &places, room);
         sent.marks |= placed;
+        let mut list = Stretches(list);
         if let Some(text) = request.instruction {
-            list = appended(list, &format!(r#"{{"role":"user","content":{}}}"#, json_text(text)));
+            list.append(&format!(r#"{{"role":"user","content":{}}}"#, json_text(text)));
         }
         (frame.body("messages", &list), sent)
     }

@@ -6,11 +6,11 @@ use super::call::{self, Protocol};
 use super::chat_answer::ChatAnswer;
 use super::client::{Dialect, Http};
 use super::endpoint::Version;
-use super::frame::{Frame, appended, json_text};
+use super::frame::{Frame, Stretches, json_text};
 use super::listing;
 use super::options::{CacheMarks, HttpOptions, SetupError};
 use super::quirks::{Quirks, Sent};
-use crate::formats::{Format, WireView, count_cache_marks, place_cache_marks};
+use crate::formats::{Format, WireView};
 use crate::provider::{ModelReply, ModelRequest, OnDelta, Provider, ProviderError};
 
 /// The name under which the output limit is sent in Chat Completions.
@@ -125,16 +125,16 @@ impl Protocol for OpenAiChat {
         if request.forbid_tools && frame.has("tools") {
             frame.put("tool_choice", r#""none""#);
         }
-        let mut list = wire.messages.clone();
+        let mut list = Stretches(vec![wire.messages.as_str().into()]);
         if marks(&self.http, request.model, quirks) {
             // The protocol's own implicit breakpoint is the end of the view.
             let places: Vec<usize> =
                 [wire.settled_message(request.view), wire.head_message(request.view)].into_iter().flatten().collect();
-            let room = EXPLICIT_MARKS.saturating_sub(count_cache_marks(Format::OpenAiChat, &list));
-            (list, sent.marks) = place_cache_marks(Format::OpenAiChat, &list, "", &places, room);
+            let room = EXPLICIT_MARKS.saturating_sub(wire.own_marks());
+            (list.0, sent.marks) = wire.marked(Format::OpenAiChat, "", &places, room);
         }
         if let Some(text) = request.instruction {
-            list = appended(list, &format!(r#"{{"role":"user","content":{}}}"#, json_text(text)));
+            list.append(&format!(r#"{{"role":"user","content":{}}}"#, json_text(text)));
         }
         (frame.body("messages", &list), sent)
     }

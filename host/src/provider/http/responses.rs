@@ -6,12 +6,12 @@ use super::call::{self, Protocol};
 use super::chat::{EXPLICIT_MARKS, OPENAI, marks, put_temperature, put_tools};
 use super::client::{Dialect, Http};
 use super::endpoint::Version;
-use super::frame::{Frame, appended, json_text, prepended};
+use super::frame::{Frame, Stretches, json_text};
 use super::listing;
 use super::options::{HttpOptions, SetupError};
 use super::quirks::{Quirks, Sent};
 use super::responses_answer::ResponsesAnswer;
-use crate::formats::{Format, WireView, count_cache_marks, place_cache_marks};
+use crate::formats::{Format, WireView};
 use crate::provider::{ModelReply, ModelRequest, OnDelta, Provider, ProviderError};
 
 /// An endpoint that speaks OpenAI Responses. Nothing is stored there: reasoning comes encrypted and goes back with the
@@ -81,36 +81,35 @@ impl Protocol for OpenAiResponses {
             frame.text("prompt_cache_key", key);
         }
         put_tools(&mut frame, request, Format::OpenAiResponses);
-        let marked = marks(&self.http, request.model, quirks);
+        let explicit = marks(&self.http, request.model, quirks);
         let system: Vec<&str> = wire.system.iter().map(String::as_str).filter(|text| !text.is_empty()).collect();
         let system = system.join("\n\n");
-        if !system.is_empty() && !marked {
+        if !system.is_empty() && !explicit {
             frame.text("instructions", &system);
         }
         frame.extra(&settings.extra, "input");
         if request.forbid_tools && frame.has("tools") {
             frame.put("tool_choice", r#""none""#);
         }
-        let mut list = wire.messages.clone();
-        if marked {
+        let mut list = Stretches(vec![wire.messages.as_str().into()]);
+        if explicit {
             // The protocol's own implicit breakpoint is the end of the view.
             let settled: Vec<usize> = wire.settled_message(request.view).into_iter().collect();
             let head = !system.is_empty() && !frame.has("instructions");
-            let own = count_cache_marks(Format::OpenAiResponses, &list) + usize::from(head);
-            let room = EXPLICIT_MARKS.saturating_sub(own);
-            (list, sent.marks) = place_cache_marks(Format::OpenAiResponses, &list, "", &settled, room);
+            let room = EXPLICIT_MARKS.saturating_sub(wire.own_marks() + usize::from(head));
+            (list.0, sent.marks) = wire.marked(Format::OpenAiResponses, "", &settled, room);
             if head {
                 // `instructions` has no place for a mark; a message of the developer reads the same.
                 let text = json_text(&system);
                 let part =
                     format!(r#"{{"type":"input_text","text":{text},"prompt_cache_breakpoint":{{"mode":"explicit"}}}}"#);
-                list = prepended(&format!(r#"{{"type":"message","role":"developer","content":[{part}]}}"#), &list);
+                list.prepend(&format!(r#"{{"type":"message","role":"developer","content":[{part}]}}"#));
                 sent.marks = true;
             }
         }
         if let Some(text) = request.instruction {
             let part = format!(r#"{{"type":"input_text","text":{}}}"#, json_text(text));
-            list = appended(list, &format!(r#"{{"type":"message","role":"user","content":[{part}]}}"#));
+            list.append(&format!(r#"{{"type":"message","role":"user","content":[{part}]}}"#));
         }
         (frame.body("input", &list), sent)
     }
