@@ -30,12 +30,39 @@ pub struct CompactionNotice {
     pub first_changed: usize,
     /// Raw tokens before the first changed piece, in per cent of the view before: the part of the prompt cache that stays warm.
     pub prefix_kept_percent: u8,
+    /// Tokens that a warm prompt cache would have held of the next request without the pass, and does not hold with it,
+    /// less those that are not sent any more: how many more tokens that request has outside of the cached prefix. What is
+    /// new since the last view is sent for the first time either way, and not among them. An upper bound on the first turn
+    /// after a restart whose last usage had been taken in: how much of the view was new is not known then.
+    pub resent_tokens: u64,
     /// The ladder of last resorts was used.
     pub last_resort: bool,
     /// Text of the newest summary, when one was made.
     pub summary: Option<String>,
     /// Summarizer calls made.
     pub summary_calls: u32,
+}
+
+impl CompactionNotice {
+    /// Later requests until what the pass costs a warm cache is repaid, in tenths, rounded up; `None` when it frees nothing.
+    ///
+    /// `write` and `read` are the prices of a token outside of the cached prefix and of one within, in any unit. The next
+    /// request costs `resent_tokens · (write − read) − freed · read` more than it would have without the pass, and each
+    /// later one `freed · read` less, where `freed` is what the view lost.
+    ///
+    /// ```
+    /// use foreshorten_core::CompactionNotice;
+    /// let mut notice = CompactionNotice::default();
+    /// (notice.tokens_before, notice.tokens_after, notice.resent_tokens) = (170_000, 100_000, 80_000);
+    /// assert_eq!(notice.turns_to_break_even(125, 10), Some(122));
+    /// ```
+    #[must_use]
+    pub fn turns_to_break_even(&self, write: u64, read: u64) -> Option<u64> {
+        let saving = u128::from(self.tokens_before.saturating_sub(self.tokens_after)) * u128::from(read);
+        let extra = u128::from(self.resent_tokens) * u128::from(write.saturating_sub(read));
+        let tenths = extra.saturating_sub(saving).saturating_mul(10).checked_add(saving.saturating_sub(1))?;
+        u64::try_from(tenths.checked_div(saving)?).ok()
+    }
 }
 
 /// New decisions of a pass.

@@ -12,7 +12,10 @@ use foreshorten_core::{
 
 use crate::{
     drive::{Helpers, Summaries, settle_counted},
-    economics::{BASELINE_NAMES, Baselines, EntryFact, FactKind, PriceRow, Request, Segment, Simulator, break_even},
+    economics::{
+        BASELINE_NAMES, Baselines, BreakEven, EntryFact, FactKind, Pauses, PriceRow, Request, Segment, Simulator, TurnBill,
+        seconds_of,
+    },
     formats::Conversation,
     plugin::Stages,
     report::{BaselineRow, Decided, LevelColumn, LevelRun, PassRow, ReplayReport, TurnRow},
@@ -33,6 +36,10 @@ pub struct Setting<'a> {
     pub plugins: &'a Stages,
     /// Prices.
     pub price: &'a PriceRow,
+    /// Time between the calls.
+    pub pauses: Pauses,
+    /// Whether the policy is told that the cache has expired ([`Turn::cache_cold`]), as a host does that has a clock.
+    pub tell_cold: bool,
 }
 
 /// The first entries of a record: what existed when a call was made.
@@ -87,8 +94,14 @@ pub fn replay(conversation: &Conversation, setting: Setting<'_>, progress: &mut 
     let mut lengths: Vec<u64> = Vec::new();
     let mut known = 0;
     let (mut over, mut repaired) = (0u64, (0usize, 0usize));
+    // When the last call was made, where the session says.
+    let mut time = None;
     for (turn, &len) in conversation.calls.iter().enumerate() {
         let record = Until { whole, len };
+        let now = time_of(conversation, len).filter(|_| setting.pauses == Pauses::Recorded);
+        let idle = setting.pauses.before(turn as u64, time.zip(now));
+        time = now.or(time);
+        let cold = turn > 0 && idle.is_some_and(|seconds| seconds > setting.price.ttl_seconds);
         compactor.sync(&record);
         compactor.begin(
             &record,
@@ -97,9 +110,12 @@ pub fn replay(conversation: &Conversation, setting: Setting<'_>, progress: &mut 
                 schema_tokens,
                 window: Some(setting.window),
                 can_summarize: setting.summarizer.any(),
+                cache_cold: cold && setting.tell_cold,
                 ..Turn::default()
             },
         );
+        // What the request would be without a pass: what one costs is the difference.
+        let calm = Sending::of(whole, &compactor, lengths.len(), head);
         let helpers = Helpers { summarizer: setting.summarizer, store: None, plugins: setting.plugins };
         if let Err(failed) = settle_counted(&mut compactor, &record, helpers, &mut report.plugins) {
             report.notes.push(format!("turn {}: {failed}; the call would not have been made", turn + 1));
@@ -110,30 +126,39 @@ pub fn replay(conversation: &Conversation, setting: Setting<'_>, progress: &mut 
         over += u64::from(outcome.cannot_fit.is_some());
         repaired = (view.orphans(), view.stand_ins());
 
-        // The part of the view that is as it was.
-        let before: u64 = lengths.iter().sum();
-        let common = outcome.first_changed.unwrap_or(lengths.len()).min(lengths.len());
-        lengths.truncate(common);
-        let mut segments: Vec<Segment> = Vec::new();
-        if turn == 0 && head > 0 {
-            segments.push(schemas);
-        }
-        for at in common..view.len() {
-            let Some(piece) = view.get(at) else { break };
-            let segment = segment(whole, columns, &compactor, piece);
-            lengths.push(segment.bytes);
-            segments.push(segment);
-        }
-        let first = if turn == 0 { 0 } else { common + head };
-        let marks = [view.head(columns) + head, view.settled() + head];
         let output = answer_tokens(conversation, setting.policy, turn);
-        let bill = simulator.feed(&Request {
-            common: first,
-            segments: &segments,
-            marks: &marks,
-            output_tokens: output,
-            idle_seconds: None,
-        });
+        let request = |sending: &Sending| -> (usize, Vec<Segment>) {
+            match turn {
+                0 => (0, (head > 0).then_some(schemas).into_iter().chain(sending.segments.iter().copied()).collect()),
+                _ => (sending.common + head, sending.segments.clone()),
+            }
+        };
+        let price = |sending: &Sending, ask: &mut dyn FnMut(&Request<'_>) -> TurnBill| {
+            let (common, segments) = request(sending);
+            ask(&Request {
+                common,
+                segments: &segments,
+                marks: &sending.marks,
+                output_tokens: output,
+                idle_seconds: idle,
+            })
+        };
+        let (sending, without) = if outcome.compacted {
+            let without = price(&calm, &mut |request| simulator.quote(request));
+            (Sending::of(whole, &compactor, lengths.len(), head), Some(without))
+        } else {
+            (calm, None)
+        };
+        let bill = price(&sending, &mut |request| simulator.feed(request));
+        let loss = without.map(|without| BreakEven::between(setting.price, &bill, &without));
+        // What a pass found, and what of it stayed.
+        let bytes = |pieces: &[u64]| pieces.iter().sum::<u64>();
+        let (before, kept) = match loss {
+            Some(_) => (bytes(&lengths), bytes(lengths.get(..sending.common).unwrap_or_default())),
+            None => (0, 0),
+        };
+        lengths.truncate(sending.common);
+        lengths.extend(sending.segments.iter().map(|segment| segment.bytes));
         report.totals.add(&bill, setting.window);
         report.turns.push(TurnRow {
             turn: turn as u64 + 1,
@@ -149,8 +174,6 @@ pub fn replay(conversation: &Conversation, setting: Setting<'_>, progress: &mut 
         if outcome.compacted
             && let Some(notice) = &outcome.notice
         {
-            let kept: u64 = lengths[..common].iter().sum();
-            let kept_tokens = notice.tokens_before * kept / before.max(1);
             report.passes.push(PassRow {
                 turn: turn as u64 + 1,
                 reasons: notice.reasons.clone(),
@@ -168,12 +191,7 @@ pub fn replay(conversation: &Conversation, setting: Setting<'_>, progress: &mut 
                 bytes_before: before,
                 prefix_kept_bytes: kept,
                 ladder: notice.last_resort,
-                break_even: Some(break_even(
-                    setting.price,
-                    notice.tokens_before,
-                    kept_tokens,
-                    notice.tokens_before - notice.tokens_after,
-                )),
+                break_even: loss,
                 detail: notice.detail.clone(),
             });
             report.levels.push(levels(turn as u64 + 1, &compactor));
@@ -196,7 +214,7 @@ pub fn replay(conversation: &Conversation, setting: Setting<'_>, progress: &mut 
             });
         }
         known = len;
-        baselines.call(&facts, output, None);
+        baselines.call(&facts, output, idle);
         for (row, cost) in report.baselines.iter_mut().zip(baselines.costs()) {
             row.cumulative.push(cost);
         }
@@ -238,6 +256,39 @@ fn notes(report: &mut ReplayReport, conversation: &Conversation, over: u64, repa
         let verb = if *count == 1 { "is" } else { "are" };
         say(format!("{count} {are} {kind} {verb} no part of what the model was sent"));
     }
+}
+
+/// What of a request is not the request before.
+struct Sending {
+    /// Leading pieces of the view that are those of the view sent last.
+    common: usize,
+    /// The pieces after them.
+    segments: Vec<Segment>,
+    /// Where to mark the request for the cache.
+    marks: [usize; 2],
+}
+
+impl Sending {
+    /// The present view, of which `sent` pieces were sent last time; `head` segments stand before it.
+    fn of(whole: &impl Transcript, compactor: &Compactor<&Policy>, sent: usize, head: usize) -> Self {
+        let (view, columns) = (compactor.view(), compactor.columns());
+        let common = compactor.outcome().first_changed.unwrap_or(sent).min(sent);
+        let pieces = (common..view.len()).map_while(|at| view.get(at));
+        let segments = pieces.map(|piece| segment(whole, columns, compactor, piece)).collect();
+        Self { common, segments, marks: [view.head(columns) + head, view.settled() + head] }
+    }
+}
+
+/// The second at which the call over the first `len` entries was made: when the newest of them was written.
+fn time_of(conversation: &Conversation, len: usize) -> Option<u64> {
+    #[derive(serde::Deserialize)]
+    struct Stamped<'a> {
+        #[serde(borrow)]
+        timestamp: std::borrow::Cow<'a, str>,
+    }
+    let transcript = &conversation.transcript;
+    let message = transcript.message(transcript.message_of(len.checked_sub(1)?)?);
+    serde_json::from_str::<Stamped<'_>>(message).ok().and_then(|line| seconds_of(&line.timestamp))
 }
 
 /// A piece as a prompt cache sees it. The record does not change during a replay, so an entry's index stands for its content.

@@ -161,6 +161,10 @@ pub struct Compactor<P = Policy> {
     pass: Option<Pass>,
     outcome: Outcome,
     schema_tokens: u64,
+    /// Raw tokens of the view handed out last, schemas included; nothing where that is not known.
+    sent_raw: u64,
+    /// How much of it the view still begins with: what a warm prompt cache holds. `None` where that is not known.
+    warm_raw: Option<u64>,
 }
 
 impl<P: Borrow<Policy>> Compactor<P> {
@@ -181,6 +185,8 @@ impl<P: Borrow<Policy>> Compactor<P> {
             pass: None,
             outcome: Outcome::default(),
             schema_tokens: 0,
+            sent_raw: 0,
+            warm_raw: None,
         }
     }
 
@@ -306,6 +312,7 @@ impl<P: Borrow<Policy>> Compactor<P> {
         // A resumed state that has not met its record yet knows the view that its last process handed out.
         let state = self.stored.as_mut().unwrap_or(&mut self.ledger.state);
         let raw = core::mem::take(&mut state.last_view.raw);
+        self.sent_raw = self.sent_raw.max(raw);
         state.calibration.observe(raw, input_tokens)
     }
 
@@ -325,6 +332,9 @@ impl<P: Borrow<Policy>> Compactor<P> {
         if turn.overflow {
             state.last_view = crate::state::LastView::default();
         }
+        if self.sent_raw == 0 {
+            self.sent_raw = self.ledger.state.last_view.raw;
+        }
         let tokens = self.tokens();
         self.outcome = Outcome {
             tokens_before: tokens,
@@ -332,6 +342,11 @@ impl<P: Borrow<Policy>> Compactor<P> {
             first_changed: self.changed,
             attachment: self.attachment,
             ..Outcome::default()
+        };
+        self.warm_raw = match self.changed {
+            Some(piece) => Some(self.raw_before(&guard(self.policy.borrow(), transcript, &self.columns), piece)),
+            None if self.sent_raw > 0 || self.attachment.history == History::New => Some(self.sent_raw),
+            None => None,
         };
         self.pass = Pass::due(
             self.policy.borrow(),
@@ -456,12 +471,22 @@ impl<P: Borrow<Policy>> Compactor<P> {
             let changed = self.outcome.first_changed.map_or(piece, |before| before.min(piece));
             self.outcome.first_changed = Some(changed);
             notice.first_changed = changed;
-            let kept: u64 = self.cache.pieces().take(changed).map(|p| desk::piece_raw(&self.ledger, &guard, p)).sum();
+            let kept = self.raw_before(&guard, changed);
             let all = (raw_before + self.schema_tokens).max(1);
-            notice.prefix_kept_percent = ((kept + self.schema_tokens) * 100 / all).min(100) as u8;
+            notice.prefix_kept_percent = (kept * 100 / all).min(100) as u8;
+            // Both requests end in the same new entries, which no cache holds.
+            let uncached = (self.ledger.view_raw() + self.schema_tokens).saturating_sub(kept);
+            let resent = uncached.saturating_sub(all.saturating_sub(self.warm_raw.unwrap_or(all)));
+            notice.resent_tokens = self.ledger.state.calibration.ratio().scale(resent);
         }
         self.outcome.compacted = true;
         self.outcome.notice = Some(notice);
+    }
+
+    /// Raw tokens of the view before the piece at `at`, schemas included.
+    fn raw_before(&self, guard: &Guard<'_>, at: usize) -> u64 {
+        let pieces = self.cache.pieces().take(at);
+        pieces.map(|piece| desk::piece_raw(&self.ledger, guard, piece)).sum::<u64>() + self.schema_tokens
     }
 
     fn finish(&mut self, transcript: &dyn Transcript, overflow: bool) {
@@ -481,6 +506,7 @@ impl<P: Borrow<Policy>> Compactor<P> {
                 Some(ladder::account(&self.ledger, &guard, self.schema_tokens, tokens - budget.usable));
         }
         let raw = self.ledger.view_raw() + self.schema_tokens;
+        self.sent_raw = raw;
         let state = &mut self.ledger.state;
         if let Some(raw) = outcome.stalled {
             state.stall.raw = raw;

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use foreshorten::{
     drive::SummarizerChoice,
-    economics::PriceTable,
+    economics::{Pauses, PriceTable},
     formats::{Conversation, Format, read_session},
     options::PolicyOptions,
     replay::{Setting, replay},
@@ -45,6 +45,10 @@ pub(crate) struct Args {
     /// Price table to use instead of the built-in one.
     #[arg(long, value_name = "FILE")]
     prices: Option<PathBuf>,
+    /// Time between the calls, which the prompt cache may not outlive: CALLS:SECONDS (40:600 is ten minutes after every 40
+    /// calls), or `recorded`, as the session's timestamps say. The policy is told when the cache has expired.
+    #[arg(long, value_name = "HOW", default_value = "none")]
+    pause: Pauses,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -94,6 +98,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
                 summarizer: &summarizer,
                 plugins: options.plugins(),
                 price: row,
+                pauses: args.pause,
+                tell_cold: true,
             };
             let mut report = replay(conversation, setting, &mut |turn| {
                 if let Some(bar) = &bar {

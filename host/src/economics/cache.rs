@@ -39,16 +39,46 @@ impl PathSteps {
         }
     }
 
-    pub(super) fn push(&mut self, step: Step) {
-        self.0.push(step);
-    }
-
     pub(super) fn after(&self, length: usize) -> &[Step] {
         self.0.get(length..).unwrap_or_default()
     }
 
-    pub(super) fn truncate(&mut self, length: usize) {
+    /// Keeps the first `length` segments and goes on with `rest`.
+    pub(super) fn replace_after(&mut self, length: usize, rest: &[Step]) {
         self.0.truncate(length);
+        self.0.extend_from_slice(rest);
+    }
+
+    /// The path of a request that begins as this one does.
+    pub(super) const fn branch<'a>(&'a self, shared: usize, rest: &'a [Step]) -> Branch<'a> {
+        Branch { path: self, shared, rest }
+    }
+}
+
+/// A request that is looked at: the first `shared` segments of the last one, then others.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Branch<'a> {
+    path: &'a PathSteps,
+    shared: usize,
+    rest: &'a [Step],
+}
+
+impl Branch<'_> {
+    pub(super) const fn len(&self) -> usize {
+        self.shared + self.rest.len()
+    }
+
+    /// The prefix of the first `length` segments.
+    pub(super) fn prefix(&self, length: usize) -> Step {
+        match length.checked_sub(self.shared + 1) {
+            None => self.path.prefix(length),
+            Some(at) => self.rest.get(at).or_else(|| self.rest.last()).copied().unwrap_or_else(|| self.whole()),
+        }
+    }
+
+    /// All of it.
+    pub(super) fn whole(&self) -> Step {
+        self.rest.last().copied().unwrap_or_else(|| self.path.prefix(self.shared))
     }
 }
 
@@ -134,34 +164,40 @@ impl Cache {
 
     /// How many leading segments of `path` are still cached under the automatic rule.
     ///
-    /// `shared` of them are the last request's, which are alive exactly when `warm`. Whoever used a prefix used every
-    /// shorter one, so the first miss ends the search.
-    pub(super) fn longest(&self, path: &PathSteps, shared: usize, warm: bool, since: u64) -> usize {
+    /// Those of the last request are alive exactly when `warm`. Whoever used a prefix used every shorter one, so the first
+    /// miss ends the search.
+    pub(super) fn longest(&self, path: &Branch<'_>, warm: bool, since: u64) -> usize {
         if !warm {
             return 0;
         }
-        shared + path.after(shared).iter().take_while(|step| self.knows(step.hash, since)).count()
+        path.shared + path.rest.iter().take_while(|step| self.knows(step.hash, since)).count()
     }
 
-    /// Under a rule with marks: the tokens read, after which all marks are entries used at second `now`.
+    /// Under a rule with marks: how many leading segments are read, if any are.
     ///
     /// `marks` are ascending positions on `path`.
-    pub(super) fn read_and_mark(&mut self, path: &PathSteps, marks: &[usize], since: u64, now: u64) -> u64 {
-        let Self::Marked { entries, capacity, lookback, .. } = self else { return 0 };
-        // The most recently used stand last, so the ones that ran out stand first.
-        while entries.front().is_some_and(|entry| entry.touched < since) {
-            entries.pop_front();
-        }
-        let found = entries
+    pub(super) fn marked(&self, path: &Branch<'_>, marks: &[usize], since: u64) -> Option<usize> {
+        let Self::Marked { entries, lookback, .. } = self else { return None };
+        entries
             .iter()
+            .filter(|entry| entry.touched >= since)
             .filter(|entry| entry.length <= path.len() && path.prefix(entry.length).hash == entry.hash)
             .filter(|entry| match *lookback {
                 None => true,
                 Some(reach) => marks.iter().any(|mark| *mark >= entry.length && mark - entry.length <= reach),
             })
-            .max_by_key(|entry| entry.length)
-            .copied();
-        for length in found.map(|entry| entry.length).iter().chain(marks) {
+            .map(|entry| entry.length)
+            .max()
+    }
+
+    /// Under a rule with marks: the entry that was read and all marks are entries used at second `now`.
+    pub(super) fn mark(&mut self, path: &PathSteps, found: Option<usize>, marks: &[usize], since: u64, now: u64) {
+        let Self::Marked { entries, capacity, .. } = self else { return };
+        // The most recently used stand last, so the ones that ran out stand first.
+        while entries.front().is_some_and(|entry| entry.touched < since) {
+            entries.pop_front();
+        }
+        for length in found.iter().chain(marks) {
             let hash = path.prefix(*length).hash;
             if let Some(at) = entries.iter().rposition(|entry| entry.hash == hash) {
                 entries.remove(at);
@@ -171,14 +207,13 @@ impl Cache {
         while entries.len() > *capacity {
             entries.pop_front();
         }
-        found.map_or(0, |entry| path.prefix(entry.length).tokens)
     }
 }
 
 /// The marks of a request: those asked for, then the end of the last request when it is whole in this one and a mark
 /// is left over, then the end. Ascending, without prefixes too short to be cached.
 pub(super) fn place_marks(
-    path: &PathSteps,
+    path: &Branch<'_>,
     asked: &[usize],
     last_end: Option<usize>,
     max_marks: usize,

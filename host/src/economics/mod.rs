@@ -30,11 +30,13 @@ mod baselines;
 mod break_even;
 mod cache;
 mod money;
+mod pauses;
 mod prices;
 mod simulator;
 
 pub use baselines::{BASELINE_COUNT, BASELINE_NAMES, Baselines, EntryFact, FactKind, STUB_BYTES, STUB_TOKENS};
 pub use break_even::{BreakEven, break_even};
 pub use money::{Money, parse_millionths};
+pub use pauses::{Pauses, seconds_of};
 pub use prices::{CacheRule, LongContext, PriceError, PriceRow, PriceTable};
 pub use simulator::{Request, Segment, Simulator, Totals, TurnBill};

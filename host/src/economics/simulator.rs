@@ -181,20 +181,52 @@ impl Simulator {
 
     /// The next request of the conversation.
     pub fn feed(&mut self, request: &Request<'_>) -> TurnBill {
-        let before = self.path.prefix(self.path.len());
-        let last_length = self.path.len();
-        let last_clock = self.clock;
-        let idle = request.idle_seconds.unwrap_or(0);
-        self.clock = self.clock.saturating_add(idle);
-        let warm = idle <= self.row.ttl_seconds;
-        let since = self.clock.saturating_sub(self.row.ttl_seconds);
+        let mut marks = std::mem::take(&mut self.marks);
+        let seen = self.look(request, &mut marks);
+        self.cache.retire(self.path.after(seen.shared), self.clock);
+        self.path.replace_after(seen.shared, &seen.rest);
+        self.cache.mark(&self.path, seen.found, &marks, seen.since, seen.now);
+        self.marks = marks;
+        self.clock = seen.now;
+        self.started = true;
+        seen.bill
+    }
 
-        let shared = self.replace(request, last_clock);
-        let whole = self.path.prefix(self.path.len());
-        let cached = self.read(request.marks, shared, last_length, warm && self.started, since).min(whole.tokens);
-        let rest = whole.tokens - cached;
+    /// What [`feed`](Self::feed) would answer, while the cache and the conversation stay as they are: the price of a request
+    /// that may or may not be made.
+    #[must_use]
+    pub fn quote(&self, request: &Request<'_>) -> TurnBill {
+        self.look(request, &mut Vec::new()).bill
+    }
+
+    fn look(&self, request: &Request<'_>, marks: &mut Vec<usize>) -> Seen {
+        let last_length = self.path.len();
+        let idle = request.idle_seconds.unwrap_or(0);
+        let now = self.clock.saturating_add(idle);
+        let warm = idle <= self.row.ttl_seconds;
+        let since = now.saturating_sub(self.row.ttl_seconds);
+
+        let (shared, rest) = self.beyond(request);
+        let path = self.path.branch(shared, &rest);
+        let whole = path.whole();
+        let (cached, found) = match self.cache {
+            Cache::Anywhere { .. } => {
+                let length = self.cache.longest(&path, warm && self.started, since);
+                let tokens = path.prefix(length).tokens;
+                let steps = tokens.checked_sub(self.row.min_tokens).map(|beyond| beyond % self.row.granularity);
+                (steps.map_or(0, |over| tokens - over), None)
+            }
+            Cache::Marked { max_marks, .. } => {
+                let last_end = (self.started && shared == last_length).then_some(last_length);
+                place_marks(&path, request.marks, last_end, max_marks, &self.row, marks);
+                let found = self.cache.marked(&path, marks, since);
+                (found.map_or(0, |length| path.prefix(length).tokens), found)
+            }
+        };
+        let cached = cached.min(whole.tokens);
+        let uncovered = whole.tokens - cached;
         let stores = self.row.bills_writes() && whole.tokens >= self.row.min_tokens;
-        let (written, uncached) = if stores { (rest, 0) } else { (0, rest) };
+        let (written, uncached) = if stores { (uncovered, 0) } else { (0, uncovered) };
         let output_cost = self.row.output_cost(request.output_tokens, whole.tokens);
         let bill = TurnBill {
             sent_tokens: whole.tokens,
@@ -204,18 +236,17 @@ impl Simulator {
             output_tokens: request.output_tokens,
             bytes: whole.bytes,
             prefix_bytes: self.path.prefix(shared).bytes,
-            previous_bytes: before.bytes,
+            previous_bytes: self.path.prefix(last_length).bytes,
             prefix_broken: shared < last_length,
             expired: self.started && !warm,
             cost: self.row.input_cost(cached, written, uncached) + output_cost,
             output_cost,
         };
-        self.started = true;
-        bill
+        Seen { shared, rest, found, since, now, bill }
     }
 
-    /// Puts the new request in the place of the last; returns how many leading segments they share.
-    fn replace(&mut self, request: &Request<'_>, last_clock: u64) -> usize {
+    /// How many leading segments a request shares with the last one, and the prefixes beyond.
+    fn beyond(&self, request: &Request<'_>) -> (usize, Vec<Step>) {
         let mut shared = request.common.min(self.path.len());
         let mut segments = request.segments;
         while let Some((first, others)) = segments.split_first() {
@@ -227,38 +258,30 @@ impl Simulator {
             shared += 1;
             segments = others;
         }
-        self.cache.retire(self.path.after(shared), last_clock);
-        self.path.truncate(shared);
-        for segment in segments {
-            let last = self.path.prefix(self.path.len());
-            self.path.push(Step {
+        let mut last = self.path.prefix(shared);
+        let step = |segment: &Segment| {
+            last = Step {
                 hash: extend(last.hash, segment.hash),
                 tokens: last.tokens.saturating_add(segment.tokens),
                 bytes: last.bytes.saturating_add(segment.bytes),
-            });
-        }
-        shared
+            };
+            last
+        };
+        (shared, segments.iter().map(step).collect())
     }
+}
 
-    /// The tokens read from the cache.
-    fn read(&mut self, asked: &[usize], shared: usize, last_length: usize, warm: bool, since: u64) -> u64 {
-        match self.cache {
-            Cache::Anywhere { .. } => {
-                let length = self.cache.longest(&self.path, shared, warm, since);
-                let tokens = self.path.prefix(length).tokens;
-                match tokens.checked_sub(self.row.min_tokens) {
-                    None => 0,
-                    Some(beyond) => tokens - beyond % self.row.granularity,
-                }
-            }
-            Cache::Marked { max_marks, .. } => {
-                let last_end = (self.started && shared == last_length).then_some(last_length);
-                let mut marks = std::mem::take(&mut self.marks);
-                place_marks(&self.path, asked, last_end, max_marks, &self.row, &mut marks);
-                let tokens = self.cache.read_and_mark(&self.path, &marks, since, self.clock);
-                self.marks = marks;
-                tokens
-            }
-        }
-    }
+/// A request, looked at.
+struct Seen {
+    /// Leading segments it shares with the last one.
+    shared: usize,
+    /// The prefixes beyond.
+    rest: Vec<Step>,
+    /// Leading segments that were read, under a rule with marks.
+    found: Option<usize>,
+    /// What was used at this second or later is alive.
+    since: u64,
+    /// When it is made.
+    now: u64,
+    bill: TurnBill,
 }

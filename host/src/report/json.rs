@@ -16,7 +16,7 @@
 //!   can differ from the sum of rounded parts;
 //! * a run of levels is a pair `[level, entries]`, levels by code 0 to 5 as in [`LEVEL_NAMES`](super::LEVEL_NAMES),
 //!   255 for an entry not there yet;
-//! * `break_even` is `null` or `{ "loss_microdollars", "saving_microdollars", "turns_tenths" }`.
+//! * `break_even` is `null` or `{ "resent_tokens", "loss_microdollars", "saving_microdollars", "turns_tenths" }`.
 //!
 //! Fields may be added under the same schema name; none is renamed or removed.
 
