@@ -30,6 +30,9 @@ pub struct CompactionNotice {
     pub first_changed: usize,
     /// Raw tokens before the first changed piece, in per cent of the view before: the part of the prompt cache that stays warm.
     pub prefix_kept_percent: u8,
+    /// Raw tokens of the record, instructions aside, that the view after the pass shows as they came, in per cent: what the
+    /// model still has word for word. The rest stands as previews, markers and notes, or can be recalled.
+    pub verbatim_percent: u8,
     /// The ladder of last resorts was used.
     pub last_resort: bool,
     /// Text of the newest summary, when one was made.
