@@ -4,7 +4,7 @@ use alloc::{boxed::Box, string::String, vec, vec::Vec};
 use core::fmt;
 
 use crate::{
-    budget::{MAX_WINDOW, MIN_WINDOW, Mode, TokenBudget, Watermark},
+    budget::{Economy, MAX_WINDOW, MIN_WINDOW, Mode, TokenBudget, Watermark},
     error::ConfigError,
     estimate::Weigher,
     marker::{MarkerStyle, SUMMARY_WRAPPER},
@@ -78,6 +78,12 @@ pub struct PolicyConfig {
     /// Least gain of a proactive pass, in per cent of the view. Default 10: below it the cache is broken for
     /// too little. Not applied to a view that does not fit.
     pub min_gain_percent: u8,
+    /// Triggers by the prices of a prompt cache, at or below `compact_at`. Default `None`: by the watermarks alone.
+    pub economy: Option<Economy>,
+    /// Lay a model-free note where the target stays out of reach and no summary was written. Default false: what fits
+    /// stays, and such a note is laid when the view does not fit. True in [`steady`](Self::steady) and
+    /// [`economy`](Self::economy), which are about going deep.
+    pub fold_without_summary: bool,
     /// Ask the host to archive what was reduced before the decision is recorded. Default false: nothing is stored.
     pub archive: bool,
 }
@@ -100,6 +106,8 @@ impl Default for PolicyConfig {
             tools: Vec::new(),
             may_condense: false,
             min_gain_percent: 10,
+            economy: None,
+            fold_without_summary: false,
             archive: false,
         }
     }
@@ -128,6 +136,31 @@ pub fn five_stage_pipeline() -> Vec<PipelineStage> {
 }
 
 impl PolicyConfig {
+    /// The preset `steady`: passes are rare and deep, from 0.88 of usable to 0.25. The prompt cache is broken half as often
+    /// as by default; more of the past stands in notes.
+    #[must_use]
+    pub fn steady() -> Self {
+        Self {
+            compact_at: Watermark::BasisPoints(8_800),
+            compact_to: Watermark::BasisPoints(2_500),
+            fold_without_summary: true,
+            ..Self::default()
+        }
+    }
+
+    /// The preset `economy`: the lowest bill by `economy.price`, above `economy.floor_tokens` of the newest groups.
+    ///
+    /// ```
+    /// use foreshorten_core::{PolicyConfig, budget::{CachePrice, Economy}};
+    /// let price = CachePrice { write: 10_000, read: 200, output: 20_000 };
+    /// let policy = PolicyConfig::economy(Economy { price, ..Economy::default() }).build().unwrap();
+    /// assert_eq!(policy.config().economy.unwrap().floor_tokens, 6_000);
+    /// ```
+    #[must_use]
+    pub fn economy(economy: Economy) -> Self {
+        Self { economy: Some(economy), fold_without_summary: true, ..Self::default() }
+    }
+
     /// Checks every parameter and builds the policy.
     ///
     /// # Errors
@@ -174,6 +207,11 @@ impl PolicyConfig {
                 "below the usable window (window minus reserve)",
             )?;
         }
+        if let Some(economy) = &self.economy {
+            check(economy.floor_tokens > 0, "floor_tokens", "1 or more tokens")?;
+            check(economy.growth_tokens != Some(0), "growth_tokens", "1 or more tokens")?;
+            check(economy.price.read <= economy.price.write, "price", "reading no dearer than writing")?;
+        }
         check(
             self.summary_wrapper.matches("{summary}").count() == 1,
             "summary_wrapper",
@@ -198,7 +236,12 @@ impl PolicyConfig {
             (Some(reserve), asked) => reserve.max(asked.unwrap_or(0)),
             (None, asked) => asked.unwrap_or(DEFAULT_RESERVE),
         };
-        TokenBudget::new(window, reserve, self.compact_at, self.compact_to, self.keep_recent_tokens, mode)
+        let mut budget =
+            TokenBudget::new(window, reserve, self.compact_at, self.compact_to, self.keep_recent_tokens, mode);
+        if let (Some(economy), None) = (&self.economy, self.keep_recent_tokens) {
+            budget.tail = budget.tail.min(economy.floor_tokens.max(1));
+        }
+        budget
     }
 }
 

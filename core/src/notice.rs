@@ -35,6 +35,9 @@ pub struct CompactionNotice {
     /// new since the last view is sent for the first time either way, and not among them. An upper bound on the first turn
     /// after a restart whose last usage had been taken in: how much of the view was new is not known then.
     pub resent_tokens: u64,
+    /// Raw tokens of the record, instructions aside, that the view after the pass shows as they came, in per cent: what the
+    /// model still has word for word. The rest stands as previews, markers and notes, or can be recalled.
+    pub verbatim_percent: u8,
     /// The ladder of last resorts was used.
     pub last_resort: bool,
     /// Text of the newest summary, when one was made.

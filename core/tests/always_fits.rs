@@ -7,7 +7,9 @@
 use std::sync::LazyLock;
 
 use foreshorten_core::{
-    PipelineStage, Policy, PolicyConfig, config, plan,
+    PipelineStage, Policy, PolicyConfig,
+    budget::Economy,
+    config, plan,
     transcript::{Entry, OwnedTranscript, Part},
 };
 use foreshorten_testkit::{Answers, Script, Session, cases::built, entries};
@@ -17,8 +19,8 @@ const ANSWERS: [Answers; 5] =
     [Answers::NoSummarizer, Answers::Extractive, Answers::Failing, Answers::Overflowing, Answers::Lying];
 const WINDOWS: [u64; 8] = [1_000, 2_000, 5_000, 10_000, 32_000, 128_000, 400_000, 1_000_000];
 
-/// The default pipeline, the five stages, and one in which a hostile stage has the first word and the last.
-static POLICIES: LazyLock<[Policy; 4]> = LazyLock::new(|| {
+/// The default pipeline, the five stages, two in which a hostile stage has the first word and the last, and the presets.
+static POLICIES: LazyLock<[Policy; 6]> = LazyLock::new(|| {
     let hostile = |stages: Vec<PipelineStage>| {
         let mut all = vec![PipelineStage::External("hostile".into())];
         all.extend(stages);
@@ -35,6 +37,8 @@ static POLICIES: LazyLock<[Policy; 4]> = LazyLock::new(|| {
             archive: true,
             ..PolicyConfig::default()
         },
+        PolicyConfig::steady(),
+        PolicyConfig::economy(Economy::default()),
     ]
     .map(built)
 });
@@ -72,7 +76,7 @@ fn heavy(script: &mut Script<'_>, tokens: u64, turn: usize, out: &mut Vec<Entry>
 
 fn play(bytes: &[u8]) {
     let mut script = Script::new(bytes);
-    let policy = &POLICIES[script.below(4)];
+    let policy = &POLICIES[script.below(6)];
     let window = WINDOWS[script.below(8)];
     let answers = ANSWERS[script.below(5)];
     let mut session = Session::new(policy, OwnedTranscript::default(), window, answers);

@@ -144,9 +144,10 @@ fn a_note_does_not_count_a_late_result_that_is_gone() {
     let mut session = cases::session(&policy, Answers::NoSummarizer);
     session.step([cases::u(50), cases::c("late", 50)]);
     session.step(cases::filler(8_500));
+    session.step(cases::filler(3_800));
     session.step([cases::r("late", 20), cases::u(50)]);
     let late = session.transcript.entries().len() - 2;
-    session.step(cases::filler(4_000));
+    session.step(cases::filler(2_000));
     let note = &session.state().notes()[0];
     assert!(note.counts.results == 1 && note.to as usize <= late, "{note:?}");
 

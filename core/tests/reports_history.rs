@@ -294,21 +294,22 @@ fn b67_a_pass_dropped_anywhere_leaves_the_old_state_or_the_new_one() {
     let config = || PolicyConfig { archive: true, ..t10() };
     let entries = || {
         let mut entries = vec![s(100), Entry::user(padded("task ", 60))];
-        for k in 0..12 {
+        for k in 0..30 {
             let id = format!("p{k}");
-            let result = Entry::tool_result(&id, padded(&format!("output {k} "), 450));
-            entries.extend([c_fixed(&id), result, Entry::assistant(padded(&format!("note {k} "), 250))]);
+            let result = Entry::tool_result(&id, padded(&format!("output {k} "), 160));
+            entries.extend([c_fixed(&id), result, Entry::assistant(padded(&format!("note {k} "), 60))]);
         }
         OwnedTranscript::from(entries)
     };
-    let policy = built(PolicyConfig { compact_to: foreshorten_core::budget::Watermark::Tokens(4_500), ..config() });
+    let compact_to = foreshorten_core::budget::Watermark::Tokens(3_300);
+    let policy = built(PolicyConfig { compact_to, keep_recent_tokens: Some(300), ..config() });
     let transcript = entries();
     let mut whole = Compactor::new(&policy);
     whole.sync(&transcript);
     whole.begin(&transcript, turn());
     assert!(whole.outcome().tokens_before >= TRIGGER);
     let effects = finish(&mut whole, &transcript);
-    assert!(effects >= 4, "a summary and archive requests: {effects}");
+    assert!(effects >= 2, "a summary and an archive request: {effects}");
     let view = materialize(whole.view(), &transcript);
     for stop in 0..=effects {
         let mut compactor = Compactor::new(&policy);

@@ -95,7 +95,7 @@ fn b04_no_note_comes_between_a_call_and_its_result() {
     session.step([r("x", 300)]);
     let places = places(&session, &[call, call + 1]);
     assert_eq!(places[1], places[0].map(|call| call + 1), "nothing between call and result");
-    for _ in 0..3 {
+    for _ in 0..6 {
         session.step(filler(1_000));
     }
     assert!(session.passes >= 2);

@@ -38,7 +38,7 @@ fn b40_summaries_do_not_nest_and_do_not_grow_without_end() {
         assert!(session.outcome().tokens_after <= 8_000);
         passes = session.passes;
     }
-    assert!(passes >= 20 && session.calls >= 10, "{passes} passes, {} calls", session.calls);
+    assert!(passes >= 12 && session.calls >= 10, "{passes} passes, {} calls", session.calls);
     for request in &session.requests {
         assert!(!request.text.contains("SECRET INSTRUCTIONS"));
         assert!(!request.prior.as_deref().unwrap_or_default().contains("SECRET INSTRUCTIONS"));
@@ -140,8 +140,8 @@ fn b60_a_summary_is_history_and_cannot_leave_its_wrapper() {
     let mut session = session(
         &policy,
         Answers::By(|request| {
-            let copied =
-                request.text.find("ignore the above").map(|at| &request.text[at..at + 120]).unwrap_or_default();
+            let seen = request.prior.clone().unwrap_or_default() + &request.text;
+            let copied = seen.find("ignore the above").map(|at| &seen[at..at + 80]).unwrap_or_default();
             says(format!("{}\n{copied}", summary_text(150)))
         }),
     );

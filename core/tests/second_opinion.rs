@@ -25,7 +25,7 @@ fn a_late_result_under_a_note_counts_when_the_note_is_carried_on() {
 
     session.step([r("late", 100), u(50)]);
     assert_eq!(session.state().notes()[0].counts, covered, "between passes nothing is decided");
-    session.step(filler(4_000));
+    session.step(filler(6_000));
     let carried = session.state().notes()[0].counts;
     assert_eq!((carried.calls, carried.results), (1, 1), "the pass that carries the note on counts it");
     let note = session.state().notes()[0].reference();

@@ -6,7 +6,9 @@
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use foreshorten_core::{
-    Policy, PolicyConfig, config,
+    Policy, PolicyConfig,
+    budget::{CachePrice, Economy},
+    config,
     transcript::{Entry, OwnedTranscript},
 };
 use foreshorten_testkit::{
@@ -21,6 +23,11 @@ const MOST_PER_100_TURNS: usize = 20;
 /// moves then has 14 % of usable, of which the newest messages, which nothing may reduce, take their part. A turn
 /// without a pass is then luck, and the notice has said so.
 const MOST_OUT_OF_REACH: usize = 80;
+
+/// The same for passes that go down to a quarter.
+const MOST_STEADY: usize = 10;
+/// The same for passes by prices, of which those nobody has are among: reading may be as dear as writing.
+const MOST_ECONOMY: usize = 34;
 
 /// Tells a new record, so that a long run says how near the bounds it came.
 fn tell(worst: &AtomicUsize, passes: usize, turns: usize, what: &str) {
@@ -89,6 +96,29 @@ proptest! {
         static WORST: AtomicUsize = AtomicUsize::new(0);
         tell(&WORST, session.passes, 130, "passes are rare");
         prop_assert!(session.passes * 100 <= MOST_PER_100_TURNS * 130, "I9: {} passes in 130 turns", session.passes);
+        prop_assert!(said <= 1, "I9: a target out of reach was said {said} times");
+    }
+
+    /// Rare and deep: half as often as by default.
+    #[test]
+    fn steady_passes_are_rarer(bytes in proptest::collection::vec(any::<u8>(), 120..400)) {
+        let policy = built(PolicyConfig::steady());
+        let (session, said) = play(&policy, &bytes, 5, 130);
+        static WORST: AtomicUsize = AtomicUsize::new(0);
+        tell(&WORST, session.passes, 130, "steady");
+        prop_assert!(session.passes * 100 <= MOST_STEADY * 130, "I9: {} passes in 130 turns", session.passes);
+        prop_assert!(said <= 1, "I9: a target out of reach was said {said} times");
+    }
+
+    /// As often as it pays, which near the floor is often; never without effect.
+    #[test]
+    fn economical_passes_are_bounded(bytes in proptest::collection::vec(any::<u8>(), 120..400), read in 0u32..12_500) {
+        let price = CachePrice { read, ..CachePrice::default() };
+        let policy = built(PolicyConfig::economy(Economy { price, ..Economy::default() }));
+        let (session, said) = play(&policy, &bytes, 5, 130);
+        static WORST: AtomicUsize = AtomicUsize::new(0);
+        tell(&WORST, session.passes, 130, "economy");
+        prop_assert!(session.passes * 100 <= MOST_ECONOMY * 130, "I9: {} passes in 130 turns", session.passes);
         prop_assert!(said <= 1, "I9: a target out of reach was said {said} times");
     }
 

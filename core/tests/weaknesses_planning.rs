@@ -197,13 +197,14 @@ fn b9_a_summary_that_grows_too_long_does_not_let_the_view_run_away() {
 }
 
 #[test]
-fn b10_a_summary_folds_only_as_far_as_the_target_needs() {
+fn b10_a_summary_folds_to_half_of_the_target_and_no_further() {
     let policy = built(window(40_000, 8_000));
     let mut session = in_window(&policy, Answers::By(|_| summary(600)), 40_000);
     session.step([vec![s(500), u(100)], filler(26_900)].concat());
     let outcome = session.outcome();
     assert!(outcome.compacted && outcome.tokens_after <= 19_200);
-    assert!(outcome.tokens_after >= 32_000 / 2, "0.60 was asked for, not 0.20: {}", outcome.tokens_after);
+    // The prefix breaks at the front, so it is worth going deeper than the target; as deep as the tail it is not.
+    assert!(outcome.tokens_after >= 9_000, "half of 0.60, not 0.20: {}", outcome.tokens_after);
 }
 
 #[test]

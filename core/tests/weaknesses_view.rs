@@ -85,12 +85,12 @@ fn a3_a_server_that_reuses_one_id_can_be_compacted() {
 fn a4_a_rewritten_result_never_shows_the_old_preview() {
     let policy = built(t10());
     let mut session = session(&policy, Answers::NoSummarizer);
-    let mut entries = vec![s(100), u(50), c("big", 20), Entry::tool_result("big", padded("OLD OUTPUT ", 2_600))];
-    (0..7).for_each(|k| entries.extend(pair(&format!("m{k}"), 20, 600)));
+    let mut entries = vec![s(100), u(50), c("big", 20), Entry::tool_result("big", padded("OLD OUTPUT ", 4_000))];
+    (0..5).for_each(|k| entries.extend(pair(&format!("m{k}"), 20, 600)));
     session.step(entries.clone());
     assert_eq!(session.level(3), Level::Preview);
     assert!(session.view()[3].contains("OLD OUTPUT"));
-    entries[3] = Entry::tool_result("big", padded("NEW OUTPUT ", 2_600));
+    entries[3] = Entry::tool_result("big", padded("NEW OUTPUT ", 4_000));
     let (compactor, transcript, _) = resumed(&session, entries);
     assert_eq!(compactor.outcome().attachment.changed_bodies, 0);
     let view = materialize(compactor.view(), &transcript);

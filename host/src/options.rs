@@ -6,7 +6,7 @@ use std::str::FromStr;
 use clap::Args;
 use foreshorten_core::{
     CompactionState, ConfigError, PipelineStage, Policy, PolicyConfig,
-    budget::Watermark,
+    budget::{CachePrice, Economy, Watermark},
     estimate::{ByteEstimator, Weigher},
     marker::MarkerStyle,
     plan::{self, ToolRule},
@@ -14,6 +14,7 @@ use foreshorten_core::{
 use serde::{Deserialize, Deserializer};
 
 use crate::drive::is_plugin;
+use crate::economics::PriceRow;
 use crate::plugin::{CodeCache, Limits, LoadError, Loader, Loaders, Stages, TrustedKeys};
 
 /// Declares the options once: as flags, as keys of a TOML table, and how one set overrides another.
@@ -56,7 +57,9 @@ macro_rules! options {
 }
 
 options! {
-    /// Pipeline to start from: `default` (offload, clear, summarize) or `five-stage` (the earlier proposal's).
+    /// What to start from: `default` (offload, clear, summarize; 0.85 to 0.60), `steady` (rare and deep: 0.88 to 0.25),
+    /// `economy` (the lowest bill by --cache-price, with the newest 6,000 tokens verbatim), or `five-stage` (the earlier
+    /// proposal's pipeline).
     #[arg(long, value_name = "NAME", help_heading = "Policy")]
     preset: String,
     /// Stages in order, by name (see the list under `foreshorten stages`) or as files of plugins.
@@ -72,17 +75,28 @@ options! {
     /// File of public keys: only plugins that one of them signed are loaded. May be given again.
     #[arg(long, value_name = "FILE", help_heading = "Plugins")]
     trust: Vec<String>,
-    /// Trigger: a fraction of the usable window (0.85) or tokens (150000). Default 0.85, five-stage 0.80.
+    /// Trigger: a fraction of the usable window (0.85) or tokens (150000). Default 0.85, steady 0.88, five-stage 0.80.
     #[arg(long, alias = "trigger-ratio", value_name = "LEVEL", value_parser = watermark, help_heading = "Policy")]
     #[serde(deserialize_with = "level", alias = "trigger_ratio", alias = "compact_at_ratio")]
     compact_at: Watermark,
-    /// Target of a pass: a fraction of the usable window or tokens. Default 0.60.
+    /// Target of a pass: a fraction of the usable window or tokens. Default 0.60, steady 0.25.
     #[arg(long, value_name = "LEVEL", value_parser = watermark, help_heading = "Policy")]
     #[serde(deserialize_with = "level")]
     compact_to: Watermark,
-    /// Size of the protected tail in tokens. Default: a fifth of the usable window.
+    /// Size of the protected tail in tokens. Default: a fifth of the usable window, with economy no more than 6,000.
     #[arg(long, value_name = "TOKENS", help_heading = "Policy")]
     keep_recent_tokens: u64,
+    /// Economy: prices of a token written to the prompt cache, read from it, and of output, in units of the plain input
+    /// price. Default 1.25,0.1,5; replay takes those of its price row.
+    #[arg(long, value_name = "WRITE,READ[,OUTPUT]", value_parser = cache_price, help_heading = "Economy")]
+    #[serde(deserialize_with = "price")]
+    cache_price: CachePrice,
+    /// Economy: tokens a turn adds. Default: the mean over the session so far.
+    #[arg(long, value_name = "TOKENS", help_heading = "Economy")]
+    growth_tokens: u64,
+    /// Economy: turns the session will have in all. Default: many.
+    #[arg(long, value_name = "N", help_heading = "Economy")]
+    expected_turns: u32,
     /// Tokens kept free for the answer. Default 16384, no more than half the window.
     #[arg(long, value_name = "TOKENS", help_heading = "Policy")]
     reserve_output_tokens: u64,
@@ -332,7 +346,7 @@ impl PolicyOptions {
         recall_tool: bool,
         archive: bool,
     ) -> Result<Policy, OptionError> {
-        let defaults = PolicyConfig::default();
+        let defaults = self.defaults();
         let stages = self.pipeline()?;
         let bytes = match self.weigher.as_deref() {
             None | Some("auto") => ByteEstimator::for_model(model),
@@ -350,11 +364,7 @@ impl PolicyOptions {
         };
         PolicyConfig {
             context_window: window,
-            // The earlier proposal triggers at 0.8 (its `trigger_ratio`).
-            compact_at: self.compact_at.unwrap_or(match self.preset.as_deref() {
-                Some("five-stage") => Watermark::BasisPoints(8_000),
-                _ => defaults.compact_at,
-            }),
+            compact_at: self.compact_at.unwrap_or(defaults.compact_at),
             compact_to: self.compact_to.unwrap_or(defaults.compact_to),
             keep_recent_tokens: self.keep_recent_tokens,
             reserve_output_tokens: self.reserve_output_tokens,
@@ -396,13 +406,33 @@ impl PolicyOptions {
         Ok(first.cloned().chain(rest).map(|name| name.trim().to_owned()).collect())
     }
 
+    /// The parameters that a preset starts from; its pipeline aside.
+    fn defaults(&self) -> PolicyConfig {
+        match self.preset.as_deref() {
+            // The earlier proposal triggers at 0.8 (its `trigger_ratio`).
+            Some("five-stage") => PolicyConfig { compact_at: Watermark::BasisPoints(8_000), ..PolicyConfig::default() },
+            Some("steady") => PolicyConfig::steady(),
+            Some("economy") => PolicyConfig::economy(Economy {
+                price: self.cache_price.unwrap_or_default(),
+                growth_tokens: self.growth_tokens,
+                expected_turns: self.expected_turns,
+                ..Economy::default()
+            }),
+            _ => PolicyConfig::default(),
+        }
+    }
+
     fn preset(&self) -> Result<&'static [&'static str], OptionError> {
         Ok(match self.preset.as_deref() {
-            None | Some("default") => &["offload_tool_results", "clear_tool_results", "summarize_history"],
+            None | Some("default" | "steady" | "economy") => {
+                &["offload_tool_results", "clear_tool_results", "summarize_history"]
+            }
             Some("five-stage") => {
                 &["tool_result_budget", "middle_snip", "tool_result_retention", "auto_summary", "reactive_summary"]
             }
-            Some(other) => return Err(OptionError::Name("preset", other.into(), "default, five-stage".into())),
+            Some(other) => {
+                return Err(OptionError::Name("preset", other.into(), "default, steady, economy, five-stage".into()));
+            }
         })
     }
 
@@ -489,12 +519,31 @@ impl PolicyOptions {
         })
     }
 
+    /// The prices of a row for `economy`, where these options name none.
+    pub fn price_by(&mut self, row: &PriceRow) {
+        let relative = |price: u64| {
+            let units = u128::from(price) * 10_000 / u128::from(row.input.max(1));
+            u32::try_from(units).unwrap_or(u32::MAX)
+        };
+        let output = row.output.map_or(CachePrice::default().output, relative);
+        let price = CachePrice { write: relative(row.write), read: relative(row.read), output };
+        self.cache_price = self.cache_price.or(Some(price));
+    }
+
     /// The policy in a few words, for reports.
     #[must_use]
     pub fn describe(&self, policy: &Policy) -> String {
         let config = policy.config();
         let stages: Vec<&str> = config.stages.iter().map(PipelineStage::name).collect();
-        format!("{} at {} to {}", stages.join(" → "), level_words(config.compact_at), level_words(config.compact_to))
+        let stages = stages.join(" → ");
+        let Some(Economy { price, .. }) = config.economy else {
+            return format!("{stages} at {} to {}", level_words(config.compact_at), level_words(config.compact_to));
+        };
+        let [write, read, output] = [price.write, price.read, price.output].map(|price| f64::from(price) / 10_000.0);
+        format!(
+            "{stages} by cache prices of {write}, {read} and {output}, at {} at the latest",
+            level_words(config.compact_at)
+        )
     }
 }
 
@@ -507,6 +556,25 @@ fn level_words(level: Watermark) -> String {
 
 fn watermark(text: &str) -> Result<Watermark, String> {
     Watermark::parse(text).ok_or_else(|| "expected a fraction in (0, 1] such as 0.85, or a number of tokens".into())
+}
+
+fn cache_price(text: &str) -> Result<CachePrice, String> {
+    let wrong =
+        || "expected WRITE,READ or WRITE,READ,OUTPUT in units of the plain input price, such as 1.25,0.1".to_owned();
+    let units = |text: &str| {
+        let price = text.trim().parse::<f64>().ok().filter(|price| (0.0..=1_000.0).contains(price))?;
+        Some((price * 10_000.0).round() as u32)
+    };
+    let prices: Option<Vec<u32>> = text.split(',').map(units).collect();
+    match prices.as_deref() {
+        Some(&[write, read]) => Ok(CachePrice { write, read, ..CachePrice::default() }),
+        Some(&[write, read, output]) => Ok(CachePrice { write, read, output }),
+        _ => Err(wrong()),
+    }
+}
+
+fn price<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<CachePrice>, D::Error> {
+    cache_price(&String::deserialize(deserializer)?).map(Some).map_err(serde::de::Error::custom)
 }
 
 fn level<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Watermark>, D::Error> {

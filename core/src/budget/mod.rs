@@ -1,8 +1,11 @@
 //! 3. How much room there is.
 
+mod economy;
 mod tail;
 mod watermark;
 
+pub(crate) use economy::Holding;
+pub use economy::{CachePrice, Economy};
 pub use tail::tail_start;
 pub use watermark::Watermark;
 

@@ -83,7 +83,7 @@ const PREVIEW: u32 = 400;
 
 /// Covers more and more until the view holds `enough`: what a note frees is an estimate, and calibrated totals shrink
 /// by less than the ratio says once they are below what the provider counted.
-fn snip_down(desk: &mut PassDesk<'_>, goal: u64, enough: u64) {
+pub(super) fn snip_down(desk: &mut PassDesk<'_>, goal: u64, enough: u64) {
     let mut before = u64::MAX;
     while desk.view_tokens() > enough && desk.ledger.view_raw() < before {
         before = desk.ledger.view_raw();

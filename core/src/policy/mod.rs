@@ -1,6 +1,7 @@
 //! The one place that touches all rooms: a [`Compactor`] per session.
 
 mod acts;
+mod depth;
 mod desk;
 mod foreign;
 mod ladder;
@@ -22,7 +23,8 @@ use crate::{
     plan::Proposal,
     render::RenderCache,
     state::{Attachment, CompactionState, Guard, History, Ledger},
-    transcript::{Columns, Transcript},
+    transcript::{Columns, EntryKind, Transcript},
+    view::Piece,
 };
 use pass::Pass;
 
@@ -479,6 +481,7 @@ impl<P: Borrow<Policy>> Compactor<P> {
             let resent = uncached.saturating_sub(all.saturating_sub(self.warm_raw.unwrap_or(all)));
             notice.resent_tokens = self.ledger.state.calibration.ratio().scale(resent);
         }
+        notice.verbatim_percent = self.verbatim_percent();
         self.outcome.compacted = true;
         self.outcome.notice = Some(notice);
     }
@@ -487,6 +490,17 @@ impl<P: Borrow<Policy>> Compactor<P> {
     fn raw_before(&self, guard: &Guard<'_>, at: usize) -> u64 {
         let pieces = self.cache.pieces().take(at);
         pieces.map(|piece| desk::piece_raw(&self.ledger, guard, piece)).sum::<u64>() + self.schema_tokens
+    }
+
+    /// How much of the record, instructions aside, the view shows as it came.
+    fn verbatim_percent(&self) -> u8 {
+        let columns = &self.columns;
+        let shown = self.cache.pieces().map(|piece| match piece {
+            Piece::Entry { entry } if columns.kind(entry) != EntryKind::System => u64::from(columns.weight(entry)),
+            _ => 0,
+        });
+        let all = columns.total_weight().saturating_sub(columns.system_weight()).max(1);
+        (shown.sum::<u64>().saturating_mul(100) / all).min(100) as u8
     }
 
     fn finish(&mut self, transcript: &dyn Transcript, overflow: bool) {

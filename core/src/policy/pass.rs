@@ -4,6 +4,7 @@ use alloc::{boxed::Box, format, string::String, vec, vec::Vec};
 
 use super::{
     Effect, Outcome, RETRY_BELOW_PERCENT, Turn,
+    depth::{Depth, holding},
     desk::{PassDesk, Tally},
     foreign::Draft,
     guard,
@@ -24,7 +25,7 @@ use crate::{
 /// A pass in progress over a trial copy of the ledger.
 #[derive(Debug)]
 pub(super) struct Pass {
-    mode: Mode,
+    pub(super) mode: Mode,
     pub(super) budget: TokenBudget,
     /// What the ladder of last resorts makes the view fit.
     limit: u64,
@@ -33,7 +34,7 @@ pub(super) struct Pass {
     pub(super) schema_tokens: u64,
     summarizer_window: u64,
     can_summarize: bool,
-    tokens_before: u64,
+    pub(super) tokens_before: u64,
     /// The view did not fit when the pass began.
     pressed: bool,
     /// A stage asked for the pass although the view is below the trigger.
@@ -43,9 +44,10 @@ pub(super) struct Pass {
     /// A summary stage follows the one that runs, and somebody can write one.
     pub(super) summary_follows: bool,
     pub(super) phase: Phase,
+    pub(super) depth: Depth,
     pub(super) tally: Tally,
     reasons: Vec<String>,
-    notice: CompactionNotice,
+    pub(super) notice: CompactionNotice,
     archive: Vec<(usize, Digest)>,
     archive_failures: u32,
 }
@@ -115,10 +117,6 @@ impl Pass {
             };
             limit = usable / 4 * 3;
         }
-        if mode == Mode::Proactive && turn.cache_cold {
-            // A cold cache makes a pass free: half way between target and trigger is full enough.
-            budget.trigger = budget.target + (budget.trigger - budget.target).div_ceil(2);
-        }
         if mode == Mode::Manual {
             budget.target = budget.target.min(Watermark::BasisPoints(6_000).of(tokens.max(1)));
         }
@@ -128,6 +126,15 @@ impl Pass {
         let room = budget.usable.saturating_sub(fixed);
         if budget.tail > room / 2 {
             budget.tail = (u128::from(budget.tail) * u128::from(room) / u128::from(budget.usable)).max(1) as u64;
+        }
+        let mut depth = Depth::new(mode, &budget, turn.cache_cold);
+        if let (Mode::Proactive, Some(economy)) = (mode, &policy.config().economy) {
+            (budget, depth.fold) = economy.applied(budget, holding(columns, ledger, fixed, tokens));
+            depth.goal = budget.target;
+        }
+        if mode == Mode::Proactive && turn.cache_cold {
+            // A cold cache makes a pass free: half way between target and trigger is full enough.
+            budget.trigger = budget.target + (budget.trigger - budget.target).div_ceil(2);
         }
         outcome.budget = Some(budget);
         let wanted = mode == Mode::Proactive
@@ -159,6 +166,7 @@ impl Pass {
             stage: 0,
             summary_follows: false,
             phase: Phase::Stages,
+            depth,
             tally: Tally { lines_left: MAX_LINES, ..Tally::default() },
             reasons: Vec::new(),
             notice: CompactionNotice::default(),
@@ -268,13 +276,18 @@ impl Pass {
             match &mut self.phase {
                 Phase::Stages => {
                     let Some(stage) = policy.config().stages.get(self.stage) else {
+                        if self.goes_deeper(policy, transcript, columns, committed) {
+                            continue;
+                        }
                         self.phase = Phase::Ladder;
                         continue;
                     };
                     // Stages that limit entries have a say of their own; all others stop at the target.
                     let counts = matches!(stage, PipelineStage::Plan(stage) if stage.wants_pass(usize::MAX));
                     let asked = matches!(stage, PipelineStage::Summarize(_)) && self.tally.summary_to.is_some();
-                    if self.tokens() <= self.budget.target && !counts && !asked {
+                    let met = self.tokens() <= self.depth.goal;
+                    let plans = matches!(stage, PipelineStage::Plan(_));
+                    if (met && !counts && !asked) || (self.depth.again && (met || !plans)) {
                         self.stage += 1;
                         continue;
                     }
@@ -304,7 +317,8 @@ impl Pass {
                 }
                 Phase::Summarizing(task) => {
                     let guard = Guard { tail_start: self.tail_start, ..guard(policy, transcript, columns) };
-                    let request = task.next(&self.trial, &guard, &self.budget, self.mode, self.schema_tokens);
+                    let request =
+                        task.next(&self.trial, &guard, &self.budget, self.depth.fold, self.mode, self.schema_tokens);
                     if let Some(request) = request {
                         self.notice.summary_calls = task.calls();
                         return Some(Effect::Summarize(request));
@@ -318,6 +332,7 @@ impl Pass {
                     self.stage += 1;
                 }
                 Phase::Ladder => {
+                    self.fold(policy, transcript, columns);
                     self.climb(policy, transcript, columns);
                     let archive = policy.config().archive && self.is_kept(policy, committed);
                     self.archive = if archive { self.to_archive(committed) } else { Vec::new() };
@@ -350,7 +365,8 @@ impl Pass {
         step: impl FnOnce(&mut StageContext<'_>),
     ) {
         let guard = self.guard(policy, transcript, columns);
-        let (budget, aggressive, tail) = (self.budget, self.mode == Mode::Aggressive, self.tail_start);
+        let budget = TokenBudget { target: self.depth.goal, ..self.budget };
+        let (aggressive, tail) = (self.mode == Mode::Aggressive, self.tail_start);
         let before = (self.trial.view_raw(), self.tokens());
         let mut desk = self.desk(guard);
         step(&mut StageContext::new(transcript, columns, budget, aggressive, tail, &mut desk));
@@ -372,6 +388,22 @@ impl Pass {
         }
     }
 
+    /// Lays a note without a model where the policy wants depth and nobody wrote a summary.
+    fn fold(&mut self, policy: &Policy, transcript: &dyn Transcript, columns: &Columns) {
+        let wanted = policy.config().fold_without_summary && self.mode == Mode::Proactive;
+        let target = self.budget.target;
+        if !wanted || self.tokens() <= target || self.tally.decided.covered > 0 {
+            return;
+        }
+        let before = self.tokens();
+        let guard = self.guard(policy, transcript, columns);
+        let fold = self.depth.fold;
+        super::ladder::snip_down(&mut self.desk(guard), fold, target);
+        if self.tally.decided.covered > 0 {
+            self.ran("middle_snip", before);
+        }
+    }
+
     fn climb(&mut self, policy: &Policy, transcript: &dyn Transcript, columns: &Columns) {
         // A view that did not fit, and of which the stages left so much that the next turn starts another pass,
         // gets a note although it fits now: passes are rare and deep.
@@ -380,9 +412,9 @@ impl Pass {
             return;
         }
         let guard = self.guard(policy, transcript, columns);
-        let (budget, limit) = (self.budget, self.limit);
+        let (fold, limit) = (self.depth.fold, self.limit);
         let mut desk = self.desk(guard);
-        let rungs = super::ladder::climb(&mut desk, budget.target, enough, limit);
+        let rungs = super::ladder::climb(&mut desk, fold, enough, limit);
         for (name, freed, last_resort) in rungs {
             let mut line = String::from(name);
             line.push_str(": ");

@@ -114,7 +114,7 @@ pub(super) struct Summarizing {
 }
 
 /// Tokens a first summary is expected to take, before there is one to measure.
-const EXPECTED: u64 = 600;
+pub(super) const EXPECTED: u64 = 600;
 /// Raw tokens below which a piece is not halved any further.
 const LEAST_PIECE: u64 = 64;
 
@@ -131,12 +131,14 @@ impl Summarizing {
         self.calls
     }
 
-    /// The next request, or `None` when the stage has nothing (more) to ask.
+    /// The next request, or `None` when the stage has nothing (more) to ask. `deep` is how far a summary folds that the
+    /// target needs, in calibrated tokens.
     pub(super) fn next(
         &mut self,
         ledger: &Ledger,
         guard: &Guard<'_>,
         budget: &TokenBudget,
+        deep: u64,
         mode: Mode,
         schema_tokens: u64,
     ) -> Option<SummaryRequest> {
@@ -146,9 +148,12 @@ impl Summarizing {
         let tokens = calibration.tokens(view);
         let first = ledger.next_open_group(guard.columns, body_start(guard.columns));
         let until = self.until.map_or(0, |until| until.min(guard.tail_start));
+        // It is asked for where the target needs it, and then folds deeper, in as many pieces as that takes. None is asked
+        // for the last bit, by which estimates are off.
+        let goal = if self.calls == 0 { budget.target } else { deep + budget.target.saturating_sub(deep) / 4 };
         let stop = self.over
             || self.calls >= self.stage.max_calls
-            || (tokens <= budget.target && first >= until)
+            || (tokens <= goal && first >= until)
             || (self.stage.aggressive_only && mode != Mode::Aggressive)
             || !(state.breaker().allows(state.turn(), self.stage.max_failures) || mode == Mode::Aggressive);
         if stop {
@@ -160,9 +165,9 @@ impl Summarizing {
         let prior = prior_at.map(|at| &state.notes()[at]);
         let prior_cost = prior_at.map_or(0, |at| ledger.note_cost(at));
         let expected = EXPECTED.max(prior_cost + prior_cost / 4).min(u64::from(self.stage.max_summary_chars) / 4);
-        let needed = calibration.raw_for(tokens.saturating_sub(budget.target)) + expected;
+        let needed = calibration.raw_for(tokens.saturating_sub(deep)) + expected;
 
-        // How far: the first open group after which the target is met, no further than the tail.
+        // How far: the first open group after which the depth is met, no further than the tail.
         let window = self.window.saturating_sub(budget.reserve.min(self.window / 2));
         let first_cap = (calibration.raw_for(window).saturating_sub(prior_cost) / 2).max(LEAST_PIECE);
         let cap = *self.cap.get_or_insert(first_cap);

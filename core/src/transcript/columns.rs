@@ -43,6 +43,8 @@ pub struct Columns {
     late: Vec<(u32, u32)>,
     orphans: Vec<u32>,
     system_weight: u64,
+    /// Groups that an assistant message begins.
+    turns: u32,
     newest_user: u32,
     waiting: Waiting,
     /// Hash of every call id seen, and whether it was seen more than once.
@@ -161,6 +163,7 @@ impl Columns {
             group = self.group.last().copied();
         }
         let group = group.unwrap_or_else(|| {
+            self.turns += u32::from(entry.kind.is_assistant_side());
             self.group_start.push(at);
             (self.group_start.len() - 1) as u32
         });
@@ -274,6 +277,12 @@ impl Columns {
     #[must_use]
     pub fn system_weight(&self) -> u64 {
         self.system_weight
+    }
+
+    /// Assistant messages: how often the model was asked.
+    #[must_use]
+    pub const fn turns(&self) -> u32 {
+        self.turns
     }
 
     /// The result of a call, or the call of a result; [`NONE`] where there is none (yet).

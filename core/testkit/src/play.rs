@@ -2,7 +2,7 @@
 
 use foreshorten_core::{
     CompactionState, Compactor, PipelineStage, Policy, PolicyConfig, Step, Turn,
-    budget::Watermark,
+    budget::{CachePrice, Economy, Watermark},
     config,
     estimate::{ByteEstimator, Family, Weigher},
     marker::MarkerStyle,
@@ -79,8 +79,17 @@ fn policy(script: &mut Script<'_>) -> Policy {
         keep_recent_tokens: [None, None, Some(1), Some(500)][usize::from(more & 3)],
         reserve_output_tokens: [None, None, Some(1), Some(300)][usize::from(more >> 2 & 3)],
         compact_to: Watermark::BasisPoints([6_000, 6_000, 2_000, 8_400][usize::from(more >> 4 & 3)]),
+        fold_without_summary: flags & 128 > 0,
+        economy: [None, None, Some(Economy::default()), Some(odd_economy(more))][usize::from(more >> 6 & 3)],
         ..PolicyConfig::default()
     })
+}
+
+/// Prices nobody has, a floor that is next to nothing, and a session about to end.
+fn odd_economy(more: u8) -> Economy {
+    let price = CachePrice { write: 20_000, read: [0, 1, 20_000, 100][usize::from(more & 3)], output: u32::from(more) };
+    let growth_tokens = (more & 4 > 0).then_some(u64::from(more));
+    Economy { price, floor_tokens: 1 + u64::from(more), growth_tokens, expected_turns: (more & 8 > 0).then_some(20) }
 }
 
 /// Plays the session that `bytes` describe, checking every invariant after every turn.

@@ -269,6 +269,7 @@ fn notice_of(compactor: &Compactor<&Policy>, outcome: &Outcome, written: &Writte
         "first_changed": first_changed,
         "prefix_bytes_kept": if foreign { 0 } else { kept },
         "resent_tokens": notice.map(|notice| notice.resent_tokens),
+        "verbatim_percent": notice.filter(|_| outcome.compacted).map(|notice| notice.verbatim_percent),
         "last_resort": notice.is_some_and(|notice| notice.last_resort),
         "history": match outcome.attachment.history {
             History::Edited | History::Beginning => Some("edited"),

@@ -71,7 +71,6 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         None => args.policy.clone(),
     };
     let summarizer = plugin_options::load(&mut options, &args.summarizer)?;
-    options.build(Some(args.window), "", true, false)?;
     let prices = match &args.prices {
         Some(path) => PriceTable::load(path),
         None => PriceTable::builtin(),
@@ -79,6 +78,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let prices = prices.map_err(|error| Failure::Usage(error.to_string()))?;
     let row =
         prices.row(args.price.as_deref().unwrap_or(&prices.default)).map_err(|e| Failure::Usage(e.to_string()))?;
+    options.price_by(row);
+    options.build(Some(args.window), "", true, false)?;
 
     let (paths, named) = expand(&args.files)?;
     let bars = MultiProgress::new();

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use foreshorten_core::{
-    CompactionState, Compactor, ConfigError, Policy, Turn,
-    budget::Watermark,
+    CompactionState, Compactor, ConfigError, Policy, PolicyConfig, Turn,
+    budget::{Economy, Watermark},
     estimate::{ByteEstimator, Weigher},
     plan::ToolRule,
 };
@@ -134,6 +134,36 @@ impl Compaction {
     #[must_use]
     pub fn compact_to(self, level: impl IntoWatermark) -> Self {
         self.with(|recipe| recipe.compact_to = level.into_watermark())
+    }
+
+    /// The preset `steady`: passes are rare and deep, from 0.88 of usable to 0.25. The prompt cache is broken half as often
+    /// as by default; more of the past stands in notes.
+    #[must_use]
+    pub fn steady(self) -> Self {
+        let steady = PolicyConfig::steady();
+        self.with(|recipe| {
+            (recipe.compact_at, recipe.compact_to) = (steady.compact_at, steady.compact_to);
+            recipe.fold_without_summary = steady.fold_without_summary;
+        })
+    }
+
+    /// The preset `economy`: the lowest bill by prices of the prompt cache, above a floor of what stays verbatim.
+    ///
+    /// ```
+    /// use foreshorten::context::Compaction;
+    /// use foreshorten_core::budget::{CachePrice, Economy};
+    /// # fn main() -> Result<(), foreshorten_core::ConfigError> {
+    /// let price = CachePrice { write: 12_500, read: 1_000, output: 50_000 };
+    /// let policy = Compaction::new().economy(Economy { price, ..Economy::default() }).build()?;
+    /// # let _ = policy;
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn economy(self, economy: Economy) -> Self {
+        self.with(|recipe| {
+            recipe.economy = Some(economy);
+            recipe.fold_without_summary = true;
+        })
     }
 
     /// Size of the protected tail in tokens. Default: a fifth of the usable window.

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use foreshorten_core::{
     ConfigError, PipelineStage, Policy, PolicyConfig,
-    budget::Watermark,
+    budget::{Economy, Watermark},
     estimate::{ByteEstimator, TokenEstimator, Weigher},
     marker::{MarkerStyle, SUMMARY_WRAPPER},
     plan::{ClearToolResults, OffloadToolResults, Stage, StageContext, SummarizeHistory, ToolRule},
@@ -109,6 +109,8 @@ pub(super) struct Recipe {
     pub(super) compact_at: Watermark,
     pub(super) compact_to: Watermark,
     pub(super) keep_recent_tokens: Option<u64>,
+    pub(super) economy: Option<Economy>,
+    pub(super) fold_without_summary: bool,
     pub(super) reserve_output_tokens: Option<u64>,
     pub(super) stages: Vec<StageSpec>,
     pub(super) image_tokens: u32,
@@ -130,6 +132,8 @@ impl Default for Recipe {
             compact_at: seeds.compact_at,
             compact_to: seeds.compact_to,
             keep_recent_tokens: None,
+            economy: None,
+            fold_without_summary: seeds.fold_without_summary,
             reserve_output_tokens: None,
             stages: StageSpec::default_pipeline(),
             image_tokens: seeds.weigher.image_tokens,
@@ -166,6 +170,8 @@ impl Recipe {
             compact_at: self.compact_at,
             compact_to: self.compact_to,
             keep_recent_tokens: self.keep_recent_tokens,
+            economy: self.economy,
+            fold_without_summary: self.fold_without_summary,
             reserve_output_tokens: self.reserve_output_tokens,
             stages: self.stages.iter().map(|stage| stage.build(max_failures)).collect(),
             weigher: Weigher {

@@ -167,6 +167,8 @@ pub struct PassRow {
     pub bytes_before: u64,
     /// Leading bytes of it that stayed.
     pub prefix_kept_bytes: u64,
+    /// How much of the record, instructions aside, the view shows as it came, in per cent.
+    pub verbatim_percent: u8,
     /// The ladder of last resorts was needed.
     pub ladder: bool,
     /// What the pass costs a warm cache.
