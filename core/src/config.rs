@@ -224,6 +224,7 @@ impl PolicyConfig {
                 check(summary.max_failures > 0, "max_failures", "1 or more")?;
                 check(summary.max_summary_chars > 0, "max_summary_chars", "1 or more")?;
                 check(summary.max_calls > 0, "max_calls", "1 or more")?;
+                check(summary.layers_percent <= 50, "layers_percent", "50 or less")?;
             }
         }
         self.tools.sort_unstable_by(|a, b| a.0.cmp(&b.0));

@@ -22,8 +22,28 @@ pub const SUMMARY_SYSTEM_PROMPT: &str = "You keep the record of a long conversat
 /// The prompt of a summary call: the record in a fence chosen so that it cannot contain it.
 #[must_use]
 pub fn summary_prompt(prior: Option<&str>, text: &str, focus: Option<&str>) -> String {
-    let fence = fence(&[prior.unwrap_or_default(), text]);
-    let mut out = String::with_capacity(text.len() + prior.map_or(0, str::len) + 512);
+    layer_prompt(None, prior, text, focus)
+}
+
+/// The prompt of a summary call beside `earlier` notes that stay as they are.
+///
+/// ```
+/// use foreshorten_core::summary::{layer_prompt, summary_prompt};
+/// let prompt = layer_prompt(Some("The linker lacks a library."), None, "[user] go on", None);
+/// assert!(prompt.contains("Do not say it again"));
+/// assert_eq!(layer_prompt(None, None, "x", None), summary_prompt(None, "x", None));
+/// ```
+#[must_use]
+pub fn layer_prompt(earlier: Option<&str>, prior: Option<&str>, text: &str, focus: Option<&str>) -> String {
+    let fence = fence(&[earlier.unwrap_or_default(), prior.unwrap_or_default(), text]);
+    let told = prior.map_or(0, str::len) + earlier.map_or(0, str::len);
+    let mut out = String::with_capacity(text.len() + told + 512);
+    if let Some(earlier) = earlier {
+        out.push_str("Notes about what came before, which stay:\n");
+        for part in [&fence, "\n", earlier, "\n", &fence, "\n\n"] {
+            out.push_str(part);
+        }
+    }
     if let Some(prior) = prior {
         out.push_str("The summary so far:\n");
         out.push_str(&fence);
@@ -45,6 +65,9 @@ pub fn summary_prompt(prior: Option<&str>, text: &str, focus: Option<&str>) -> S
     } else {
         "\n\nWrite the summary."
     });
+    if earlier.is_some() {
+        out.push_str(" What the notes say stands before it. Do not say it again; correct it where it changed.");
+    }
     if let Some(focus) = focus {
         out.push_str(" Pay special attention to: ");
         out.push_str(focus);

@@ -144,6 +144,10 @@ options! {
     /// Summary: longest accepted. Default 16000 characters.
     #[arg(long, value_name = "CHARS", help_heading = "Stages")]
     max_summary_chars: u32,
+    /// Summary: a later one becomes a note of its own as long as all together take so many per cent of the target. Default
+    /// 0: a later one takes the earlier in.
+    #[arg(long, value_name = "PERCENT", help_heading = "Stages")]
+    layers_percent: u8,
     /// Images: newest entries with media left alone. Default 3.
     #[arg(long, value_name = "N", help_heading = "Stages")]
     images_keep_last: u32,
@@ -449,6 +453,7 @@ impl PolicyOptions {
             min_savings_percent: percent,
             max_failures: self.max_failures.unwrap_or(summary.max_failures),
             max_summary_chars: self.max_summary_chars.unwrap_or(summary.max_summary_chars),
+            layers_percent: self.layers_percent.unwrap_or(summary.layers_percent),
             ..summary
         };
         Ok(match name.replace('-', "_").as_str() {

@@ -82,7 +82,7 @@ impl Economy {
         let wide = |price: u32, tokens: u64| u128::from(price) * u128::from(tokens);
         // All that is left is written instead of read, and the summary call reads what is there and writes a note.
         let cost = wide(write.saturating_sub(read), floor) + wide(read, floor) + wide(output, notes);
-        let growth = self.growth_tokens.unwrap_or(body / u64::from(turns.max(1))).max(1);
+        let growth = self.growth_tokens.unwrap_or_else(|| body / u64::from(turns.max(1))).max(1);
         let gap = match u128::from(read) {
             0 => u64::MAX,
             read => u64::try_from((cost / read).saturating_mul(2 * u128::from(growth)).isqrt()).unwrap_or(u64::MAX),

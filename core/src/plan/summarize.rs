@@ -10,6 +10,13 @@ pub struct SummarizeHistory {
     pub max_failures: u32,
     /// Longest summary accepted, in characters. Default 16,000.
     pub max_summary_chars: u32,
+    /// Layers: a later summary is a note of its own beside the earlier ones, which stay byte for byte, as long as all
+    /// notes together take no more than so many per cent of the target; then one takes their place. Default 0: there is
+    /// one note, and a later summary takes the earlier in.
+    ///
+    /// With layers the prompt cache keeps the earlier notes, nothing is summarized twice, and a summary is as short as
+    /// its stretch; but what several notes weigh is read on every turn. Beyond 50 they are not kept.
+    pub layers_percent: u8,
     /// Most summarizer calls in one pass. Default 4: bounded work (I9).
     pub max_calls: u32,
     /// Refuse a summary in which a required section is missing or empty. Default true.
@@ -28,6 +35,7 @@ impl Default for SummarizeHistory {
             min_savings_percent: 10,
             max_failures: 3,
             max_summary_chars: 16_000,
+            layers_percent: 0,
             max_calls: 4,
             require_sections: true,
             name: "summarize_history",

@@ -7,7 +7,7 @@ use super::{RETRY_BELOW_PERCENT, ladder::body_start};
 use crate::{
     budget::{Mode, TokenBudget},
     plan::{Refusal, SummarizeHistory},
-    state::{Guard, Ledger, NoteKind},
+    state::{Guard, Ledger, Note, NoteKind},
     summary::{self, REQUIRED_SECTIONS},
 };
 
@@ -20,6 +20,8 @@ pub struct SummaryRequest {
     pub text: String,
     /// The summary so far, which the new one takes in.
     pub prior: Option<String>,
+    /// Notes that stay in front of the new one as they are: context, not to be said again.
+    pub earlier: Option<String>,
     /// Headings the summary must have, each with something under it.
     pub sections: &'static [&'static str],
     /// Longest summary accepted, in characters.
@@ -106,7 +108,9 @@ pub(super) struct Summarizing {
     calls: u32,
     /// Raw tokens a piece may have; halved when the summarizer overflows.
     cap: Option<u64>,
-    /// Groups the summary asked for would cover: from the body's start to here.
+    /// First group of the note of this pass: the body's start, or that of a layer.
+    from: Option<usize>,
+    /// Groups the summary asked for would cover: from there to here.
     asked: Option<usize>,
     /// A stage asked for the groups before this one to be covered, whatever the target.
     until: Option<usize>,
@@ -120,7 +124,7 @@ const LEAST_PIECE: u64 = 64;
 
 impl Summarizing {
     pub(super) const fn new(stage: SummarizeHistory, window: u64, until: Option<usize>) -> Self {
-        Self { stage, window, calls: 0, cap: None, asked: None, until, over: false }
+        Self { stage, window, calls: 0, cap: None, from: None, asked: None, until, over: false }
     }
 
     pub(super) const fn name(&self) -> &'static str {
@@ -160,10 +164,16 @@ impl Summarizing {
             return None;
         }
         let columns = guard.columns;
-        let body = body_start(columns);
-        let prior_at = state.notes().iter().position(|note| note.from as usize == columns.group_start(body));
-        let prior = prior_at.map(|at| &state.notes()[at]);
-        let prior_cost = prior_at.map_or(0, |at| ledger.note_cost(at));
+        let from = *self.from.get_or_insert_with(|| {
+            let layered = mode == Mode::Proactive && is_layer(ledger, guard, budget, &self.stage, first);
+            if layered { first } else { body_start(columns) }
+        });
+        // The notes that the new one takes in, and those that stay in front of it.
+        let (start, end) = (columns.group_start(from), columns.group_start(first));
+        let notes = || state.notes().iter().enumerate();
+        let prior =
+            || notes().filter(|(_, note)| (start..end).contains(&(note.from as usize)) && note.to as usize <= end);
+        let prior_cost: u64 = prior().map(|(at, _)| ledger.note_cost(at)).sum();
         let expected = EXPECTED.max(prior_cost + prior_cost / 4).min(u64::from(self.stage.max_summary_chars) / 4);
         let needed = calibration.raw_for(tokens.saturating_sub(deep)) + expected;
 
@@ -174,16 +184,14 @@ impl Summarizing {
         let mut covered = prior_cost;
         let mut piece = 0u64;
         let mut entries = Vec::new();
-        if let Some(note) = prior {
-            // What was kept beside the old note because it was pinned then, and is not any more.
-            for place in &note.kept {
-                let group = columns.group(place.index as usize);
-                if !is_pinned(ledger, guard, group) {
-                    let weight = ledger.group_weight(guard, group);
-                    covered += weight;
-                    piece += weight;
-                    entries.extend(columns.members(group));
-                }
+        // What was kept beside an old note because it was pinned then, and is not any more.
+        for place in prior().flat_map(|(_, note)| &note.kept) {
+            let group = columns.group(place.index as usize);
+            if !is_pinned(ledger, guard, group) {
+                let weight = ledger.group_weight(guard, group);
+                covered += weight;
+                piece += weight;
+                entries.extend(columns.members(group));
             }
         }
         let mut to = None;
@@ -218,18 +226,22 @@ impl Summarizing {
         }
         self.calls += 1;
         self.asked = Some(to);
-        let prior_text = prior.map(|note| {
+        let text_of = |(_, note): (usize, &Note)| {
             if note.kind == NoteKind::Summary && !note.shortest {
                 note.summary.text.clone()
             } else {
                 note.text(guard.style, guard.summary_wrapper)
             }
-        });
+        };
+        let joined = |texts: Vec<String>| (!texts.is_empty()).then(|| texts.join("\n\n"));
+        let earlier = notes().filter(|(_, note)| (note.from as usize) < start).map(text_of).collect();
+        let prior = prior().map(text_of).collect();
         let text = summary::transcript_to_text(guard, state, &entries, cap.saturating_mul(4));
         Some(SummaryRequest {
             entries,
             text,
-            prior: prior_text,
+            prior: joined(prior),
+            earlier: joined(earlier),
             sections: if self.stage.require_sections { REQUIRED_SECTIONS } else { &[] },
             max_chars: self.stage.max_summary_chars,
             max_output_tokens: (budget.usable / 4).max(1),
@@ -304,7 +316,7 @@ impl Summarizing {
         if text.chars().count() > self.stage.max_summary_chars as usize || cost > (budget.usable / 4).max(1) {
             return Err(Rejected::TooLong);
         }
-        let from = body_start(guard.columns);
+        let from = self.from.unwrap_or_else(|| body_start(guard.columns));
         let note = ledger.draft_note(guard, from, to, Some(text)).map_err(Rejected::Refused)?;
         let total = note.counts.total();
         let before: u32 = ledger.state().notes().iter().filter(|n| note.contains(n)).map(|n| n.counts.total()).sum();
@@ -314,6 +326,27 @@ impl Summarizing {
             Err(why) => Err(Rejected::Refused(why)),
         }
     }
+}
+
+/// Whether a summary from `first` on becomes a layer: notes cover all before it, and together with one more as large as the
+/// largest, and what they keep beside them, they stay within their share of the target.
+fn is_layer(ledger: &Ledger, guard: &Guard<'_>, budget: &TokenBudget, stage: &SummarizeHistory, first: usize) -> bool {
+    let columns = guard.columns;
+    let notes = ledger.state().notes();
+    let start = columns.group_start(first);
+    // Groups between notes, as after a join of two states: one note takes in all.
+    let seamless = ledger.next_open_group(columns, body_start(columns)) == first;
+    if stage.layers_percent == 0 || !seamless || notes.is_empty() || notes.iter().any(|note| note.to as usize > start) {
+        return false;
+    }
+    let least = if notes.iter().any(|note| note.kind == NoteKind::Summary) { 0 } else { EXPECTED };
+    let costs = || (0..notes.len()).map(|at| ledger.note_cost(at));
+    let kept = notes.iter().flat_map(|note| &note.kept).map(|place| columns.group(place.index as usize));
+    let kept: u64 =
+        kept.filter(|&group| !is_pinned(ledger, guard, group)).map(|group| ledger.group_weight(guard, group)).sum();
+    let raw = costs().sum::<u64>() + kept + costs().max().unwrap_or_default().max(least);
+    let tokens = ledger.state().calibration().ratio().scale(raw);
+    tokens.saturating_mul(100) <= budget.target.saturating_mul(u64::from(stage.layers_percent))
 }
 
 fn is_pinned(ledger: &Ledger, guard: &Guard<'_>, group: usize) -> bool {

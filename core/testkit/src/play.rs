@@ -63,6 +63,11 @@ fn policy(script: &mut Script<'_>) -> Policy {
     if flags & 1 > 0 {
         stages.insert(0, PipelineStage::plan(Hostile::new(script.take(32).to_vec())));
     }
+    for stage in &mut stages {
+        if let (PipelineStage::Summarize(summary), true) = (stage, flags & 128 > 0) {
+            summary.layers_percent = 25;
+        }
+    }
     let rules = [("bash", ToolRule::KeepArguments), ("read", ToolRule::Never), ("search", ToolRule::DropFirst)];
     let more = script.byte();
     cases::built(PolicyConfig {

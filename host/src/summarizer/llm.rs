@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use foreshorten_core::Finish;
-use foreshorten_core::summary::{REQUIRED_SECTIONS, SUMMARY_SYSTEM_PROMPT, has_sections, summary_prompt};
+use foreshorten_core::summary::{REQUIRED_SECTIONS, SUMMARY_SYSTEM_PROMPT, has_sections, layer_prompt};
 use foreshorten_core::transcript::{EntryKind, text_of};
 
 use super::{Summarizer, Summary, SummaryAsk, SummaryError};
@@ -156,6 +156,11 @@ impl LlmSummarizer {
                 out.push_str(&format!("{fence}\n{}\n{fence}", &text[..cut]));
             }
         }
+        if ask.request.earlier.is_some() {
+            out.push_str(
+                "\n\nThe notes at the beginning stay: write about what comes after them alone, and do not say again what they say.",
+            );
+        }
         if let Some(focus) = ask.focus {
             out.push_str("\n\nPay special attention to: ");
             out.push_str(focus);
@@ -177,7 +182,8 @@ impl LlmSummarizer {
             let request = ModelRequest::new(model, ask.record, &view, &settings).with_tools(ask.tools);
             provider.complete(&request.for_summary(Some(&instruction)), &|_| {}).await
         } else {
-            let mut prompt = summary_prompt(ask.request.prior.as_deref(), &ask.request.text, ask.focus);
+            let asked = ask.request;
+            let mut prompt = layer_prompt(asked.earlier.as_deref(), asked.prior.as_deref(), &asked.text, ask.focus);
             if let Some(more) = more {
                 prompt.push_str("\n\n");
                 prompt.push_str(more);

@@ -79,6 +79,7 @@ fn a_summarizer_writes_the_same_as_component_and_as_library_from_one_source() {
                     entries: (0..len * 3 / 4).collect(),
                     text: "user: what was said, in any script: 构建失败了".into(),
                     prior,
+                    earlier: None,
                     sections: foreshorten::core::summary::REQUIRED_SECTIONS,
                     max_chars: 16_000,
                     max_output_tokens: 1_000,

@@ -248,6 +248,7 @@ fn empty(bench: &Bench<'_>) -> Finding {
         entries: Vec::new(),
         text: String::new(),
         prior: None,
+        earlier: None,
         sections: REQUIRED_SECTIONS,
         max_chars: 16_000,
         max_output_tokens: 1_000,

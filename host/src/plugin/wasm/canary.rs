@@ -67,6 +67,7 @@ pub(super) fn summarizer(plugin: &SummaryPlugin) -> Result<(), LoadError> {
         entries: (1..30).collect(),
         text: "user: Find out why the build fails.\nassistant: Step 0.".into(),
         prior: None,
+        earlier: None,
         sections: REQUIRED_SECTIONS,
         max_chars: 16_000,
         max_output_tokens: 1_000,
