@@ -9,12 +9,14 @@ from concurrent.futures import ThreadPoolExecutor
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROWS = {"anthropic-5m": "Anthropic", "openai-5.5": "OpenAI before 5.6", "openai-5.6": "OpenAI 5.6+", "deepseek": "DeepSeek"}
-# Policies of this project, with what is passed to the driver. Those that the program does not have are left out. Where `{row}` is
-# among it, the policy is driven for every price row, and each bill is that of its own row.
+# Prices of each row, in units of the plain input price: write, read, output. `economy` decides by them.
+PRICES = {"anthropic-5m": "1.25,0.1,5", "openai-5.5": "1,0.1,6", "openai-5.6": "1.25,0.1,6", "deepseek": "1,0.02,2"}
+# Policies of this project, with what is passed to the driver. Those that the program does not have are left out. Where
+# `{price}` is among it, the policy is driven for every price row, and each bill is that of its own row.
 OURS = {
     "default": [],
     "steady": ["--preset", "steady"],
-    "economy": ["--preset", "economy"],
+    "economy": ["--preset", "economy", "--cache-price", "{price}"],
 }
 OTHERS = ["lovia", "harness-tiered", "harness-summarizing", "drop-oldest", "keep-newest-3", "nothing"]
 
@@ -22,13 +24,13 @@ OTHERS = ["lovia", "harness-tiered", "harness-summarizing", "drop-oldest", "keep
 def driver_of(options, name, window, row):
     if name not in OURS:
         return [sys.executable, os.path.join(HERE, "drive.py"), name, str(window), options.workload]
-    given = [argument.replace("{row}", row) for argument in OURS[name]]
+    given = [argument.replace("{price}", PRICES[row]) for argument in OURS[name]]
     return [options.program, "play", options.workload, "--name", name, "--window", str(window), *given]
 
 
 def run(options, name, window):
     """Figures of one policy at one window: its driver's trace, billed."""
-    by_row = any("{row}" in argument for argument in OURS.get(name, []))
+    by_row = any("{price}" in argument for argument in OURS.get(name, []))
     found = [billed(options, name, window, row) for row in (ROWS if by_row else list(ROWS)[:1])]
     if by_row:
         bills = [next(bill for bill in one["bills"] if bill["row"] == row) for one, row in zip(found, ROWS)]
