@@ -9,35 +9,49 @@ from concurrent.futures import ThreadPoolExecutor
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROWS = {"anthropic-5m": "Anthropic", "openai-5.5": "OpenAI before 5.6", "openai-5.6": "OpenAI 5.6+", "deepseek": "DeepSeek"}
-# Policies of this project, with what is passed to the driver. Those that the program does not have are left out.
+# Prices of each row, in units of the plain input price: write, read, output. `economy` decides by them.
+PRICES = {"anthropic-5m": "1.25,0.1,5", "openai-5.5": "1,0.1,6", "openai-5.6": "1.25,0.1,6", "deepseek": "1,0.02,2"}
+# Policies of this project, with what is passed to the driver. Those that the program does not have are left out. Where
+# `{price}` is among it, the policy is driven for every price row, and each bill is that of its own row.
 OURS = {
     "default": [],
     "steady": ["--preset", "steady"],
-    "economy": ["--preset", "economy"],
+    "economy": ["--preset", "economy", "--cache-price", "{price}"],
 }
 OTHERS = ["lovia", "harness-tiered", "harness-summarizing", "drop-oldest", "keep-newest-3", "nothing"]
 
 
+def driver_of(options, name, window, row):
+    if name not in OURS:
+        return [sys.executable, os.path.join(HERE, "drive.py"), name, str(window), options.workload]
+    given = [argument.replace("{price}", PRICES[row]) for argument in OURS[name]]
+    return [options.program, "play", options.workload, "--name", name, "--window", str(window), *given]
+
+
 def run(options, name, window):
     """Figures of one policy at one window: its driver's trace, billed."""
-    if name in OURS:
-        driver = [options.program, "play", options.workload, "--name", name, "--window", str(window), *OURS[name]]
-    else:
-        driver = [sys.executable, os.path.join(HERE, "drive.py"), name, str(window), options.workload]
-    with subprocess.Popen(driver, stdout=subprocess.PIPE) as trace:
-        billed = subprocess.run(
+    by_row = any("{price}" in argument for argument in OURS.get(name, []))
+    found = [billed(options, name, window, row) for row in (ROWS if by_row else list(ROWS)[:1])]
+    if by_row:
+        bills = [next(bill for bill in one["bills"] if bill["row"] == row) for one, row in zip(found, ROWS)]
+        found[0]["bills"] = bills
+    return found[0]
+
+
+def billed(options, name, window, row):
+    with subprocess.Popen(driver_of(options, name, window, row), stdout=subprocess.PIPE) as trace:
+        bill = subprocess.run(
             [options.program, "bill", options.workload], stdin=trace.stdout, stdout=subprocess.PIPE, check=False
         )
         trace.stdout.close()
-    if trace.returncode != 0 or billed.returncode != 0:
-        sys.exit(f"{name} at {window}: the driver ended with {trace.returncode}, the bill with {billed.returncode}")
-    return json.loads(billed.stdout)
+    if trace.returncode != 0 or bill.returncode != 0:
+        sys.exit(f"{name} at {window}: the driver ended with {trace.returncode}, the bill with {bill.returncode}")
+    return json.loads(bill.stdout)
 
 
 def has(options, name):
     """Whether the program knows the preset."""
-    command = [options.program, "play", options.workload, "--name", name, "--window", "64000", *OURS[name]]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as tried:
+    with subprocess.Popen(driver_of(options, name, 64_000, "deepseek"), stdout=subprocess.PIPE, stderr=subprocess.PIPE) as tried:
         first = tried.stdout.readline()
         tried.terminate()
     return first.startswith(b"{")

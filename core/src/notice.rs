@@ -22,6 +22,11 @@ pub struct CompactionNotice {
     pub tokens_before: u64,
     /// Calibrated tokens of the view after.
     pub tokens_after: u64,
+    /// Tokens that a warm prompt cache would have held of the next request without the pass, and does not hold with it,
+    /// less those that are not sent any more: how many more tokens that request has outside of the cached prefix. What is
+    /// new since the last view is sent for the first time either way, and not among them. An upper bound on the first turn
+    /// after a restart whose last usage had been taken in: how much of the view was new is not known then.
+    pub resent_tokens: u64,
     /// Lines for people: how full the window was, what each stage did, what plugins explained.
     pub detail: Vec<String>,
     /// Decisions by what they do.
@@ -30,11 +35,6 @@ pub struct CompactionNotice {
     pub first_changed: usize,
     /// Raw tokens before the first changed piece, in per cent of the view before: the part of the prompt cache that stays warm.
     pub prefix_kept_percent: u8,
-    /// Tokens that a warm prompt cache would have held of the next request without the pass, and does not hold with it,
-    /// less those that are not sent any more: how many more tokens that request has outside of the cached prefix. What is
-    /// new since the last view is sent for the first time either way, and not among them. An upper bound on the first turn
-    /// after a restart whose last usage had been taken in: how much of the view was new is not known then.
-    pub resent_tokens: u64,
     /// Raw tokens of the record, instructions aside, that the view after the pass shows as they came, in per cent: what the
     /// model still has word for word. The rest stands as previews, markers and notes, or can be recalled.
     pub verbatim_percent: u8,

@@ -13,8 +13,8 @@ use foreshorten_core::{
 use crate::{
     drive::{Helpers, Summaries, settle_counted},
     economics::{
-        BASELINE_NAMES, Baselines, BreakEven, EntryFact, FactKind, Pauses, PriceRow, Request, Segment, Simulator, TurnBill,
-        seconds_of,
+        BASELINE_NAMES, Baselines, BreakEven, EntryFact, FactKind, Pauses, PriceRow, Request, Segment, Simulator,
+        TurnBill, seconds_of,
     },
     formats::Conversation,
     plugin::Stages,

@@ -50,8 +50,7 @@ pub(crate) fn play(path: &Path, name: &str, window: u64, options: &PolicyOptions
         }
         let record = Until { whole, len: entries };
         compactor.sync(&record);
-        compactor
-            .begin(&record, Turn { scope: "peer", window: Some(window), can_summarize: true, ..Turn::default() });
+        compactor.begin(&record, Turn { scope: "peer", window: Some(window), can_summarize: true, ..Turn::default() });
         let mut summaries = Vec::new();
         loop {
             match compactor.poll(&record) {

@@ -346,7 +346,10 @@ impl<P: Borrow<Policy>> Compactor<P> {
             ..Outcome::default()
         };
         self.warm_raw = match self.changed {
-            Some(piece) => Some(self.raw_before(&guard(self.policy.borrow(), transcript, &self.columns), piece)),
+            Some(piece) => {
+                let guard = guard(self.policy.borrow(), transcript, &self.columns);
+                Some(self.raw_before(&guard, piece) + self.schema_tokens)
+            }
             None if self.sent_raw > 0 || self.attachment.history == History::New => Some(self.sent_raw),
             None => None,
         };
@@ -474,22 +477,21 @@ impl<P: Borrow<Policy>> Compactor<P> {
             self.outcome.first_changed = Some(changed);
             notice.first_changed = changed;
             let kept = self.raw_before(&guard, changed);
-            let all = (raw_before + self.schema_tokens).max(1);
-            notice.prefix_kept_percent = (kept * 100 / all).min(100) as u8;
-            // Both requests end in the same new entries, which no cache holds.
-            let uncached = (self.ledger.view_raw() + self.schema_tokens).saturating_sub(kept);
-            let resent = uncached.saturating_sub(all.saturating_sub(self.warm_raw.unwrap_or(all)));
+            // Both requests, with the pass and without, end in what no cache holds yet.
+            let new = self.warm_raw.map_or(0, |warm| (raw_before + self.schema_tokens).saturating_sub(warm));
+            let resent = self.ledger.view_raw().saturating_sub(kept).saturating_sub(new);
             notice.resent_tokens = self.ledger.state.calibration.ratio().scale(resent);
+            let all = (raw_before + self.schema_tokens).max(1);
+            notice.prefix_kept_percent = ((kept + self.schema_tokens) * 100 / all).min(100) as u8;
         }
         notice.verbatim_percent = self.verbatim_percent();
         self.outcome.compacted = true;
         self.outcome.notice = Some(notice);
     }
 
-    /// Raw tokens of the view before the piece at `at`, schemas included.
+    /// Raw tokens of the view before the piece at `at`.
     fn raw_before(&self, guard: &Guard<'_>, at: usize) -> u64 {
-        let pieces = self.cache.pieces().take(at);
-        pieces.map(|piece| desk::piece_raw(&self.ledger, guard, piece)).sum::<u64>() + self.schema_tokens
+        self.cache.pieces().take(at).map(|piece| desk::piece_raw(&self.ledger, guard, piece)).sum()
     }
 
     /// How much of the record, instructions aside, the view shows as it came.

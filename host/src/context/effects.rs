@@ -217,10 +217,10 @@ fn joined(adopted: Option<CompactionNotice>, outcome: &Outcome) -> Option<Compac
         }
         first.aggressive |= second.aggressive;
         first.last_resort |= second.last_resort;
+        first.resent_tokens = first.resent_tokens.max(second.resent_tokens);
         first.detail.extend(second.detail.iter().cloned());
         first.first_changed = first.first_changed.min(second.first_changed);
         first.prefix_kept_percent = first.prefix_kept_percent.min(second.prefix_kept_percent);
-        first.resent_tokens = first.resent_tokens.max(second.resent_tokens);
         first.verbatim_percent = second.verbatim_percent;
         first.summary = second.summary.clone().or(first.summary);
         first.summary_calls += second.summary_calls;

@@ -92,7 +92,10 @@ pub fn seconds_of(timestamp: &str) -> Option<u64> {
     };
     let mut parts = date.split('-');
     let (year, month, day) = (number(parts.next()?, 4)?, number(parts.next()?, 2)?, number(parts.next()?, 2)?);
-    if parts.next().is_some() || !(1970..=9999).contains(&year) || !(1..=12).contains(&month) || !(1..=31).contains(&day)
+    if parts.next().is_some()
+        || !(1970..=9999).contains(&year)
+        || !(1..=12).contains(&month)
+        || !(1..=31).contains(&day)
     {
         return None;
     }
@@ -140,7 +143,8 @@ mod tests {
         assert_eq!(seconds_of("2000-03-01T00:00:00Z"), Some(951_868_800));
         assert_eq!(seconds_of("2026-12-31T23:59:59Z").map(|at| at + 1), seconds_of("2027-01-01T00:00:00Z"));
         assert_eq!(seconds_of("2026-01-01T00:30:00-01:00"), seconds_of("2026-01-01T01:30:00Z"));
-        for wrong in ["", "2026-13-01T00:00:00Z", "2026-01-01", "2026-01-01T25:00:00Z", "1969-12-31T23:59:59Z", "é-T:"] {
+        for wrong in ["", "2026-13-01T00:00:00Z", "2026-01-01", "2026-01-01T25:00:00Z", "1969-12-31T23:59:59Z", "é-T:"]
+        {
             assert_eq!(seconds_of(wrong), None, "{wrong}");
         }
     }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::data_table::{Align, Table};
 use super::model::{BaselineRow, PassRow, PriceLabel, ReplayReport};
 use super::numbers::{percent, plain, thousands, versus, width};
-use crate::economics::{Money, Totals};
+use crate::economics::{BreakEven, Money, Totals};
 
 /// Columns no line is wider than.
 pub const WIDTH: usize = 100;
@@ -104,7 +104,27 @@ pub fn passes(report: &ReplayReport, style: Style) -> String {
     if report.ladders() > 0 {
         text.push_str("! the ladder of last resorts was needed\n");
     }
+    if let Some(words) = losses(report) {
+        paragraph(&mut text, &words);
+    }
     text
+}
+
+/// What the passes cost the prompt cache, and when that was repaid.
+fn losses(report: &ReplayReport) -> Option<String> {
+    let loans: Vec<_> = report.passes.iter().filter_map(|pass| pass.break_even).collect();
+    let resent = loans.iter().map(|loan| loan.resent_tokens).fold(0, u64::saturating_add);
+    let loss: Money = loans.iter().map(|loan| loan.loss).sum();
+    let turns = |loan: &BreakEven| loan.turns_tenths.map(|tenths| tenths.div_ceil(10));
+    let longest = loans.iter().filter_map(turns).max()?;
+    let shortest = loans.iter().filter_map(turns).min().filter(|least| *least < longest);
+    let range = shortest.map_or_else(String::new, |least| format!("{} to ", thousands(least)));
+    let plural = if longest == 1 { "turn" } else { "turns" };
+    Some(format!(
+        "Because of passes {} tokens were sent again, {loss} more on the turns of passes; repaid after {range}{} {plural}.",
+        thousands(resent),
+        thousands(longest)
+    ))
 }
 
 fn reasons(pass: &PassRow) -> String {
