@@ -60,3 +60,17 @@ fn every_other_outcome_is_the_one_described() {
     };
     assert_eq!(other(&less), StateError::Malformed);
 }
+
+#[test]
+fn version_1_is_read_as_if_nothing_had_been_measured() {
+    let mut old = bytes();
+    // What was measured: three figures and one run.
+    old.truncate(old.len() - 7);
+    old[4..6].copy_from_slice(&1u16.to_le_bytes());
+    let sum = Digest::of(&old[14..]);
+    old[6..14].copy_from_slice(&sum.0[..8]);
+    let state = CompactionState::decode(&old).unwrap();
+    let mut json: serde_json::Value = serde_json::from_str(block("json")).unwrap();
+    json["measured"] = serde_json::to_value(CompactionState::new()).unwrap()["measured"].clone();
+    assert_eq!(serde_json::to_value(&state).unwrap(), json);
+}

@@ -61,7 +61,7 @@ fn the_sessions_reach_everything() {
         ("refused proposals", refused, 100),
         ("passes of the last resort", last_resorts, 30),
         ("views that cannot fit", cannot_fit, 10),
-        ("second tries", retries, 10),
+        ("second tries", retries, 8),
         ("usage figures believed", counts, 200),
         ("usage figures refused", refused_counts, 12),
         ("edited records", edited, 12),

@@ -25,6 +25,7 @@
 mod automaton;
 mod bytes;
 mod calibration;
+mod measured;
 mod models;
 #[cfg(test)]
 mod samples;
@@ -33,4 +34,5 @@ mod weigher;
 
 pub use bytes::{ByteEstimator, Family};
 pub use calibration::{Calibration, Ratio, Refused};
+pub(crate) use measured::Measured;
 pub use weigher::{TokenEstimator, Weigher};

@@ -174,7 +174,7 @@ impl<P: Borrow<Policy>> Compactor<P> {
     #[must_use]
     pub fn new(policy: P) -> Self {
         let mut ledger = Ledger::default();
-        ledger.state.calibration.use_estimator(policy.borrow().config().weigher.bytes.id());
+        ledger.state.use_estimator(policy.borrow().config().weigher.bytes.id());
         Self {
             policy,
             columns: Columns::new(),
@@ -258,7 +258,7 @@ impl<P: Borrow<Policy>> Compactor<P> {
                 History::Beginning => self.aside = Some(as_stored),
                 _ => {}
             }
-            state.calibration.use_estimator(weigher.bytes.id());
+            state.use_estimator(weigher.bytes.id());
             let guard = guard(policy, transcript, &self.columns);
             self.ledger = Ledger::new(state, &guard);
             self.cache.rebuild_from(&self.ledger, &guard, 0);
@@ -313,9 +313,8 @@ impl<P: Borrow<Policy>> Compactor<P> {
     pub fn handle_usage(&mut self, input_tokens: u64) -> Result<(), Refused> {
         // A resumed state that has not met its record yet knows the view that its last process handed out.
         let state = self.stored.as_mut().unwrap_or(&mut self.ledger.state);
-        let raw = core::mem::take(&mut state.last_view.raw);
-        self.sent_raw = self.sent_raw.max(raw);
-        state.calibration.observe(raw, input_tokens)
+        self.sent_raw = self.sent_raw.max(state.last_view.raw);
+        state.count(input_tokens)
     }
 
     /// Starts a turn: decides whether a pass is due.
@@ -535,6 +534,7 @@ impl<P: Borrow<Policy>> Compactor<P> {
             state.stall.turn = state.turn;
         }
         state.last_view = crate::state::LastView { turn: state.turn, raw };
+        state.measured.handed_out(u32::try_from(self.columns.len()).unwrap_or(u32::MAX));
     }
 }
 

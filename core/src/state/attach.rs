@@ -67,6 +67,7 @@ impl CompactionState {
             self.recount(columns);
             self.forget_seen();
             self.last_view = super::LastView::default();
+            self.measured.forget(u32::try_from(columns.len()).unwrap_or(u32::MAX));
         }
         if found.dropped > 0 {
             found.history = History::Edited;

@@ -2,17 +2,21 @@
 //!
 //! Layout, all integers little endian: the four bytes `FSTa`; the format version as `u16`; eight bytes of the
 //! SHA-256 of the payload; the payload, which is the state in postcard's wire format, fields in the order in
-//! which [`CompactionState`] declares them. A reader that meets another version, a wrong checksum or a payload
-//! that does not decode answers a [`StateError`], and the host starts a new state and says so.
+//! which [`CompactionState`] declares them. A reader that meets a newer version, a wrong checksum or a payload
+//! that does not decode answers a [`StateError`], and the host starts a new state and says so. A version before this one
+//! is read as well: it ends earlier.
 
 use alloc::vec::Vec;
 use core::fmt;
 
 use super::CompactionState;
-use crate::digest::Digest;
+use crate::{digest::Digest, estimate::Measured};
 
 /// Version of the encoding written by this crate.
-pub const FORMAT_VERSION: u16 = 1;
+pub const FORMAT_VERSION: u16 = 2;
+
+/// The oldest version that is read: it ends before the measured weights.
+const OLDEST: u16 = 1;
 
 const MAGIC: &[u8; 4] = b"FSTa";
 const HEADER: usize = 14;
@@ -80,13 +84,19 @@ impl CompactionState {
         }
         let (version, rest) = rest.split_first_chunk::<2>().ok_or(StateError::Corrupt)?;
         let found = u16::from_le_bytes(*version);
-        if found != FORMAT_VERSION {
+        if !(OLDEST..=FORMAT_VERSION).contains(&found) {
             return Err(StateError::Version { found });
         }
         let (sum, payload) = rest.split_first_chunk::<8>().ok_or(StateError::Corrupt)?;
         if sum[..] != Digest::of(payload).0[..8] {
             return Err(StateError::Corrupt);
         }
+        let mut older = Vec::new();
+        if found < FORMAT_VERSION {
+            older.extend_from_slice(payload);
+            older.extend(postcard::to_allocvec(&Measured::default()).unwrap_or_default());
+        }
+        let payload = if older.is_empty() { payload } else { &older };
         let (state, rest) = postcard::take_from_bytes::<Self>(payload).map_err(|_| StateError::Malformed)?;
         if !rest.is_empty() {
             return Err(StateError::Malformed);
@@ -112,6 +122,7 @@ impl CompactionState {
         self.labels.sort_unstable();
         self.labels.dedup_by(|b, a| a.0 == b.0);
         self.calibration = self.calibration.sane();
+        self.measured = self.measured.sane();
         self
     }
 }

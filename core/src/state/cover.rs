@@ -152,6 +152,22 @@ impl Ledger {
     pub(crate) fn accept_note(&mut self, guard: &Guard<'_>, note: Note) -> Result<u64, Refusal> {
         let raw = self.judge_note(guard, &note)?;
         let saved = self.view_raw - raw;
+        let raw_before = self.view_raw;
+        let columns = guard.columns;
+        // What is shown of the stretch and was measured; what of it is shown no more is found out below.
+        let mut shown: Vec<usize> = Vec::new();
+        let end = self.next_open_after(columns, &note);
+        let mut group = self.next_open_group(columns, columns.group(note.from as usize));
+        while group < end {
+            shown.push(group);
+            group = self.next_open_group(columns, group + 1);
+        }
+        let contained = self.state.notes.iter().filter(|held| note.contains(held));
+        shown.extend(contained.flat_map(|held| &held.kept).map(|place| columns.group(place.index as usize)));
+        shown.sort_unstable();
+        shown.dedup();
+        let mut shown: Vec<(usize, (u64, u64))> =
+            shown.into_iter().map(|group| (group, self.measured_group(columns, group))).collect();
         let mut at = 0;
         while at < self.state.notes.len() {
             if note.contains(&self.state.notes[at]) {
@@ -165,8 +181,10 @@ impl Ledger {
         self.note_costs.insert(at, note_cost(&note, guard));
         self.state.notes.insert(at, note);
         self.view_raw = raw;
+        shown.retain(|&(group, _)| !self.is_shown(columns, group));
+        let leaves = shown.iter().fold((0, 0), |sum, (_, leaves)| (sum.0 + leaves.0, sum.1 + leaves.1));
+        self.shrank(raw_before, leaves);
         // Records under a note are not needed any more; those of kept groups are.
-        let columns = guard.columns;
         let mut records = core::mem::take(&mut self.state.records);
         let mut costs = core::mem::take(&mut self.costs).into_iter();
         let mut left = Vec::with_capacity(costs.len());
@@ -234,6 +252,7 @@ impl Ledger {
         self.state.notes[at] = shorter;
         self.note_costs[at] = cost;
         self.view_raw = self.view_raw.saturating_sub(saved);
+        self.state.measured.changed();
         saved
     }
 }

@@ -20,6 +20,10 @@ impl CompactionState {
     #[must_use]
     pub fn join(mut self, other: &Self) -> Self {
         use core::cmp::Ordering;
+        // Places are those of the record of the higher epoch.
+        if (other.epoch, &other.measured) > (self.epoch, &self.measured) {
+            self.measured.clone_from(&other.measured);
+        }
         match self.epoch.cmp(&other.epoch) {
             Ordering::Less => {
                 self.epoch = other.epoch;

@@ -203,18 +203,23 @@ impl Ledger {
         self.scratch = scratch;
         let (record, cost, saved) = judged?;
         let entry = record.place.index as usize;
+        let raw_before = self.view_raw;
+        let mut leaves = (0, 0);
         match self.record_at(entry) {
             Some(at) => {
                 self.state.records[at] = record;
                 self.costs[at] = cost;
             }
             None => {
+                // What stands in its place takes over its ratio, so that less remains by any measure.
+                leaves = self.state.measured(entry).map_or((0, 0), |ratio| (saved, ratio.scale_to_nearest(saved)));
                 let at = self.state.records.partition_point(|other| (other.place.index as usize) < entry);
                 self.state.records.insert(at, record);
                 self.costs.insert(at, cost);
             }
         }
         self.view_raw = self.view_raw.saturating_sub(saved);
+        self.shrank(raw_before, leaves);
         Ok(saved)
     }
 }

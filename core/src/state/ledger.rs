@@ -140,6 +140,36 @@ impl Ledger {
         Some(group)
     }
 
+    /// A decision was taken, by which a measured part left the view: what was estimated of it, and what it weighed.
+    pub(super) fn shrank(&mut self, raw_before: u64, (raw, real): (u64, u64)) {
+        self.state.measured.changed();
+        let mut calibration = self.state.calibration;
+        let before = calibration.tokens(raw_before);
+        calibration.leave(raw, real);
+        // No decision makes a view larger: where what stands in the place is thought to weigh more than what left was
+        // measured to, the estimate alone decides.
+        if calibration.tokens(self.view_raw) < before {
+            self.state.calibration = calibration;
+        }
+    }
+
+    /// What was estimated of a group as shown when no note covers it, and what it weighed, as far as it stands verbatim and
+    /// was measured.
+    pub(super) fn measured_group(&self, columns: &Columns, group: usize) -> (u64, u64) {
+        let (mut raw, mut real) = (0u64, 0u64);
+        for entry in columns.members(group) {
+            if columns.is_orphan(entry) || self.record_at(entry).is_some() {
+                continue;
+            }
+            if let Some(ratio) = self.state.measured(entry) {
+                let weight = u64::from(columns.weight(entry));
+                raw += weight;
+                real += ratio.scale_to_nearest(weight);
+            }
+        }
+        (raw, real)
+    }
+
     /// The note that covers a group.
     #[must_use]
     pub fn note_over(&self, columns: &Columns, group: usize) -> Option<&Note> {

@@ -28,7 +28,7 @@ use alloc::{string::String, vec::Vec};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    estimate::{ByteEstimator, Calibration},
+    estimate::{ByteEstimator, Calibration, Measured, Ratio, Refused},
     transcript::{Chain, Columns, Identity},
 };
 
@@ -58,6 +58,8 @@ pub struct CompactionState {
     pub(crate) stall: Stall,
     /// Small facts the host keeps beside the decisions (the format a session is in), sorted by key.
     pub(crate) labels: Vec<(String, String)>,
+    /// What entries weighed by the provider's counts.
+    pub(crate) measured: Measured,
 }
 
 /// A place in the record: where, and what stood there.
@@ -199,6 +201,33 @@ impl CompactionState {
         if self.anchors.len == 0 { None } else { ByteEstimator::from_id(self.calibration.estimator()) }
     }
 
+    /// By how much the provider counted the entry at `index` above its estimate; `None` when no two counts tell.
+    #[must_use]
+    pub fn measured(&self, index: usize) -> Option<Ratio> {
+        self.measured.ratio_at(index)
+    }
+
+    /// Takes in the provider's count for the view handed out last.
+    pub(crate) fn count(&mut self, real: u64) -> Result<(), Refused> {
+        let raw = core::mem::take(&mut self.last_view.raw);
+        let before = self.calibration;
+        if self.measured.is_moved() {
+            self.calibration.anchor_at(raw, real)?;
+        } else {
+            self.calibration.observe(raw, real)?;
+        }
+        self.measured.count(&before, self.calibration.ratio(), raw, real);
+        Ok(())
+    }
+
+    /// Forgets what was learned by another estimator than the one of this id.
+    pub(crate) fn use_estimator(&mut self, id: u8) {
+        if self.calibration.estimator() != id {
+            self.measured.forget(self.anchors.len);
+        }
+        self.calibration.use_estimator(id);
+    }
+
     /// State of the summary breaker.
     #[must_use]
     pub const fn breaker(&self) -> &Breaker {
@@ -284,6 +313,7 @@ impl CompactionState {
     pub(crate) fn make_room(&mut self) {
         self.anchors.steps.reserve(32usize.saturating_sub(self.anchors.steps.len()));
         self.anchors.recent.reserve(RECENT.saturating_sub(self.anchors.recent.len()));
+        self.measured.make_room();
     }
 
     /// Starts the memory of the record over, as after a rewrite.

@@ -50,6 +50,7 @@ impl Ledger {
             evidence: state.calibration.evidence(),
             window: window.unwrap_or(state.stall.window),
         };
+        state.measured.changed();
         Some(ledger)
     }
 

@@ -33,7 +33,7 @@ pub use legal::check_legal;
 pub use overflow_texts::overflow_text;
 pub use play::{Played, play};
 pub use recalls::recall_refs;
-pub use reference::{PassFacts, Reference};
+pub use reference::{MeasuredWeights, PassFacts, Reference};
 pub use rendering::rendering;
 pub use script::{Script, entries};
 pub use session::{Growing, Session, materialize, turns_checked};

@@ -7,8 +7,10 @@
 
 mod judge;
 mod view;
+mod weights;
 
 pub use judge::PassFacts;
+pub use weights::MeasuredWeights;
 
 use foreshorten_core::{
     PolicyConfig,

@@ -166,5 +166,6 @@ impl<T: Transcript> Session<'_, T> {
         assert_same(&materialize(again.view(), &self.transcript), view, "I2/I11: resumed, another view");
         let (recount, total) = (again.ledger().view_raw(), self.compactor.ledger().view_raw());
         assert_eq!(recount, total, "the running total differs from a recount");
+        assert_eq!(again.state().calibration(), state.calibration(), "I11: resumed, another calibration");
     }
 }

@@ -1,0 +1,223 @@
+//! What entries really weighed, as far as the provider's counts tell.
+//!
+//! Two successive counts differ by what came in between. That difference is kept as a *run*: from which entry on, what the
+//! estimate said of the stretch, what the provider said. When an entry leaves the view later, it takes with it what it was
+//! measured to weigh, not what it was estimated to; so the view that remains is known almost as well as one that was
+//! counted.
+//!
+//! An entry's share of its run goes by estimate. Entries before the first count are in no run: a first count holds much that
+//! is not in the record (templates, hidden instructions), and nobody knows how much.
+
+use alloc::vec::Vec;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Calibration, Ratio};
+
+/// Most runs that are kept, some nine bytes each; beyond, the two neighbours that differ least become one.
+const MAX_RUNS: usize = 48;
+
+/// Neighbours whose ratios differ by no more than this, in 1/65,536, are one run: a sixty-fourth.
+const ALIKE: u32 = 1 << 10;
+
+/// A stretch of entries, to the start of the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+struct Run {
+    /// Its first entry.
+    from: u32,
+    /// Estimated tokens.
+    raw: u64,
+    /// Counted tokens.
+    real: u64,
+}
+
+impl Run {
+    fn ratio(self) -> Ratio {
+        Ratio::of(self.real, self.raw)
+    }
+
+    /// How much of what is known is lost, at most, when two neighbours become one.
+    fn loss(self, next: Self) -> u128 {
+        let apart = self.ratio().to_bits().abs_diff(next.ratio().to_bits());
+        u128::from(apart) * u128::from(self.raw.min(next.raw))
+    }
+
+    fn take_in(&mut self, next: Self) {
+        self.raw = self.raw.saturating_add(next.raw);
+        self.real = self.real.saturating_add(next.real);
+    }
+}
+
+/// The measured weights of a session. Ordered by how much of the record was counted, so that of two the greater is the more
+/// recent.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Measured {
+    /// Entries of the record when the view was made that was counted last.
+    counted: u32,
+    /// Entries of the record when the view was made that was handed out last.
+    handed: u32,
+    /// Decisions changed the view since it was counted: the next count says nothing of single entries.
+    moved: bool,
+    /// Ascending by first entry.
+    runs: Vec<Run>,
+}
+
+impl Measured {
+    /// The counted by the estimated weight of the entry at `index`; `None` when it was never measured.
+    pub(crate) fn ratio_at(&self, index: usize) -> Option<Ratio> {
+        if index >= self.counted as usize {
+            return None;
+        }
+        let at = self.runs.partition_point(|run| run.from as usize <= index);
+        self.runs[..at].last().map(|run| run.ratio())
+    }
+
+    /// A view of the first `entries` entries is handed out.
+    pub(crate) const fn handed_out(&mut self, entries: u32) {
+        self.handed = entries;
+    }
+
+    /// The view changes otherwise than by growing.
+    pub(crate) const fn changed(&mut self) {
+        self.moved = true;
+    }
+
+    /// Whether the view changed since it was counted.
+    pub(crate) const fn is_moved(&self) -> bool {
+        self.moved
+    }
+
+    /// Takes in a count of the view handed out last, which was estimated at `raw`. `before` is what was known before it,
+    /// `ratio` the ratio since.
+    pub(crate) fn count(&mut self, before: &Calibration, ratio: Ratio, raw: u64, real: u64) {
+        if before.evidence() > 0 && self.handed > self.counted {
+            let (known_raw, known_real) = before.anchor();
+            let came = raw.saturating_sub(known_raw);
+            let counted = real.saturating_sub(known_real);
+            // What is out of all proportion is something else: hidden text, or a count that shrank.
+            let like_these = Ratio::of(counted, came);
+            let believed = !self.moved && like_these > Ratio::MIN && like_these < Ratio::MAX;
+            if came > 0 {
+                let real = if believed { counted } else { ratio.scale(came) };
+                self.push(Run { from: self.counted, raw: came, real });
+            }
+        }
+        self.counted = self.handed;
+        self.moved = false;
+    }
+
+    fn push(&mut self, run: Run) {
+        if let Some(last) = self.runs.last_mut()
+            && last.ratio().to_bits().abs_diff(run.ratio().to_bits()) <= ALIKE
+        {
+            last.take_in(run);
+            return;
+        }
+        self.runs.push(run);
+        if self.runs.len() > MAX_RUNS {
+            let losses = self.runs.windows(2).map(|pair| pair[0].loss(pair[1]));
+            let least = losses.enumerate().min_by_key(|&(_, loss)| loss).map_or(0, |(at, _)| at);
+            let next = self.runs.remove(least + 1);
+            self.runs[least].take_in(next);
+        }
+    }
+
+    /// Starts over on a record of `entries` entries: places have moved, or weights are of another estimator.
+    pub(crate) fn forget(&mut self, entries: u32) {
+        *self = Self { counted: entries, handed: entries, moved: true, runs: Vec::new() };
+    }
+
+    /// Room for all runs there can be, so that a calm turn never allocates.
+    pub(crate) fn make_room(&mut self) {
+        self.runs.reserve((MAX_RUNS + 1).saturating_sub(self.runs.len()));
+    }
+
+    /// The same with its runs in order and no more of them than there may be, whatever a file held.
+    pub(crate) fn sane(mut self) -> Self {
+        self.runs.retain(|run| run.raw > 0 && run.from < self.counted);
+        self.runs.sort_unstable();
+        self.runs.dedup_by(|b, a| a.from == b.from);
+        self.runs.truncate(MAX_RUNS);
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Counts `real` for a view of `entries` entries estimated at `raw`.
+    fn count(session: &mut (Calibration, Measured), entries: u32, raw: u64, real: u64) {
+        session.1.handed_out(entries);
+        let before = session.0;
+        session.0.observe(raw, real).unwrap();
+        session.1.count(&before, session.0.ratio(), raw, real);
+    }
+
+    fn bits(ratio: Option<Ratio>) -> Option<u32> {
+        ratio.map(Ratio::to_bits)
+    }
+
+    #[test]
+    fn entries_weigh_what_the_counts_around_them_say() {
+        let mut session = Default::default();
+        count(&mut session, 3, 10_000, 14_000);
+        assert_eq!(session.1.ratio_at(2), None, "what a first count holds beside the record is not known");
+        count(&mut session, 5, 11_000, 14_800);
+        count(&mut session, 6, 12_000, 16_500);
+        assert_eq!(bits(session.1.ratio_at(2)), None);
+        assert_eq!(session.1.ratio_at(3), Some(Ratio::of(800, 1_000)));
+        assert_eq!(session.1.ratio_at(4), Some(Ratio::of(800, 1_000)));
+        assert_eq!(session.1.ratio_at(5), Some(Ratio::of(1_700, 1_000)));
+        assert_eq!(session.1.ratio_at(6), None, "not counted yet");
+    }
+
+    #[test]
+    fn a_count_that_cannot_be_of_what_came_says_nothing_of_it() {
+        for (raw, real) in [(11_000, 13_900), (11_000, 14_000), (11_000, 20_000), (10_050, 14_400)] {
+            let mut session = Default::default();
+            count(&mut session, 3, 10_000, 14_000);
+            count(&mut session, 5, raw, real);
+            let ratio = session.0.ratio();
+            let found = session.1.ratio_at(4).unwrap();
+            assert!(found.to_bits().abs_diff(ratio.to_bits()) < 1_400, "{raw} {real}: {found:?}, {ratio:?}");
+        }
+    }
+
+    #[test]
+    fn after_decisions_a_count_says_nothing_of_single_entries() {
+        let mut session: (Calibration, Measured) = Default::default();
+        count(&mut session, 3, 10_000, 10_000);
+        session.1.changed();
+        count(&mut session, 5, 11_000, 12_000);
+        assert_eq!(session.1.ratio_at(4), Some(session.0.ratio()));
+        count(&mut session, 6, 12_000, 12_700);
+        assert_eq!(session.1.ratio_at(5), Some(Ratio::of(7, 10)));
+    }
+
+    #[test]
+    fn many_runs_become_fewer_and_keep_their_sum() {
+        let mut session: (Calibration, Measured) = Default::default();
+        count(&mut session, 1, 1_000, 1_000);
+        let (mut raw, mut real) = (1_000, 1_000);
+        for turn in 0..300u32 {
+            raw += 500;
+            real += if turn % 2 == 0 { 400 } else { 450 + u64::from(turn) };
+            count(&mut session, turn + 2, raw, real);
+        }
+        assert!((MAX_RUNS / 2..=MAX_RUNS).contains(&session.1.runs.len()));
+        assert_eq!(session.1.runs.iter().map(|run| run.raw).sum::<u64>(), raw - 1_000);
+        assert_eq!(session.1.runs.iter().map(|run| run.real).sum::<u64>(), real - 1_000);
+        assert_eq!(session.1.clone().sane(), session.1);
+    }
+
+    #[test]
+    fn a_stored_mess_is_put_in_order() {
+        let run = |from, raw| Run { from, raw, real: u64::MAX };
+        let runs = (0..200).rev().map(|n| run(n / 2, u64::from(n))).collect();
+        let sane = Measured { counted: 90, handed: 7, moved: false, runs }.sane();
+        assert!(sane.runs.is_sorted_by(|a, b| a.from < b.from) && sane.runs.len() == MAX_RUNS);
+        assert!(sane.ratio_at(40).is_some_and(|ratio| ratio == Ratio::MAX));
+    }
+}

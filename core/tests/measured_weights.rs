@@ -1,0 +1,145 @@
+//! What entries were measured to weigh decides what remains of a view, after a pass and after a resume.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests are test code")]
+
+use foreshorten_core::{
+    CompactionState, Compactor, Effect, Policy, PolicyConfig, Step, Turn,
+    config::PipelineStage,
+    estimate::Ratio,
+    plan::Proposal,
+    transcript::{Entry, OwnedTranscript},
+};
+use foreshorten_testkit::{
+    MeasuredWeights,
+    cases::{built, t10},
+};
+use proptest::prelude::*;
+
+/// A policy that covers what it is told to, and nothing else.
+fn policy() -> Policy {
+    built(PolicyConfig {
+        context_window: Some(10_000_000),
+        keep_recent_tokens: Some(1),
+        reserve_output_tokens: Some(1_000),
+        compact_at: PolicyConfig::default().compact_at,
+        compact_to: PolicyConfig::default().compact_to,
+        stages: vec![PipelineStage::External("cut".into())],
+        ..t10()
+    })
+}
+
+fn turn<P: core::borrow::Borrow<Policy>>(
+    compactor: &mut Compactor<P>,
+    record: &OwnedTranscript,
+    manual: bool,
+    cut: &Proposal,
+) {
+    compactor.sync(record);
+    compactor.begin(record, Turn { manual, ..Turn::default() });
+    loop {
+        match compactor.poll(record) {
+            Step::Effect(Effect::RunStage { .. }) => compactor.handle_proposals(record, vec![cut.clone()]),
+            Step::Effect(_) => {}
+            Step::Done(_) => return,
+        }
+    }
+}
+
+/// A call and its result of about `tokens` estimated tokens.
+fn call(record: &mut OwnedTranscript, number: usize, tokens: usize) {
+    record.push(Entry::tool_call(format!("c{number}"), "read", "{}"));
+    record.push(Entry::tool_result(format!("c{number}"), "text".repeat(tokens)));
+}
+
+/// Plays turns of (estimated tokens, true tokens in per cent of them); answers the session and a naive account of it.
+fn play<'p>(
+    policy: &'p Policy,
+    record: &mut OwnedTranscript,
+    turns: &[(usize, u64)],
+) -> (Compactor<&'p Policy>, MeasuredWeights) {
+    let mut compactor = Compactor::new(policy);
+    let mut naive = MeasuredWeights::default();
+    record.push(Entry::user("Go on. ".repeat(200)));
+    let mut truth = 5_000;
+    for (number, &(tokens, percent)) in turns.iter().enumerate() {
+        let known = record.entries().len();
+        call(record, number, tokens);
+        turn(&mut compactor, record, false, &Proposal::Snip { from: 0, to: 0 });
+        let columns = compactor.columns();
+        let came: Vec<u64> = (known..columns.len()).map(|entry| u64::from(columns.weight(entry))).collect();
+        truth += came.iter().sum::<u64>() * percent / 100;
+        // The first count: the first message and the first call, and what nobody sees.
+        compactor.handle_usage(truth).unwrap();
+        if number == 0 {
+            naive.count(&[u64::from(compactor.columns().weight(0)), came[0], came[1]], truth);
+        } else {
+            naive.count(&came, truth);
+        }
+    }
+    (compactor, naive)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_view_after_a_pass_is_what_its_entries_were_measured_to_weigh(
+        turns in proptest::collection::vec((80usize..900, 60u64..220), 4..40),
+        cut_at in any::<prop::sample::Index>(),
+    ) {
+        let policy = policy();
+        let mut record = OwnedTranscript::default();
+        let (mut compactor, naive) = play(&policy, &mut record, &turns);
+        // From after the first count to a later turn.
+        let to = 2 + cut_at.index(turns.len() - 2);
+        let (from_entry, to_entry) = (3, 1 + 2 * to);
+        let kept = naive.first() + naive.sum(to_entry..record.entries().len());
+        let stored = compactor.state().encode();
+
+        record.push(Entry::user("."));
+        let groups = (compactor.columns().group(from_entry), compactor.columns().group(to_entry.min(record.entries().len() - 2)));
+        let cut = Proposal::Snip { from: groups.0, to: groups.1 };
+        turn(&mut compactor, &record, true, &cut);
+        if !compactor.outcome().compacted {
+            // Too little to cover for a note to be smaller.
+            return Ok(());
+        }
+        let estimated = compactor.ledger().note_cost(0) + u64::from(compactor.columns().weight(record.entries().len() - 1));
+        let expected = kept + compactor.state().calibration().ratio().scale(estimated);
+        // Neighbours that differ by a sixty-fourth are laid together.
+        let apart = compactor.tokens().abs_diff(expected);
+        prop_assert!(apart <= expected / 60 + 8, "{} where {expected} are meant", compactor.tokens());
+
+        let mut resumed = Compactor::resume(&policy, CompactionState::decode(&stored).unwrap());
+        turn(&mut resumed, &record, true, &cut);
+        prop_assert_eq!(resumed.tokens(), compactor.tokens(), "I11: resumed, another estimate");
+        prop_assert_eq!(resumed.state().encode(), compactor.state().encode());
+    }
+}
+
+#[test]
+fn what_leaves_takes_its_measured_weight_with_it() {
+    let policy = policy();
+    let mut record = OwnedTranscript::default();
+    // The first calls cost half as much again as they are thought to, the last ones two thirds.
+    let dense: Vec<(usize, u64)> = (0..12).map(|turn| (1_000, if turn < 7 { 150 } else { 66 })).collect();
+    let (mut compactor, _) = play(&policy, &mut record, &dense);
+    assert_eq!(compactor.state().measured(0), None, "a first count measures nothing");
+    assert!(
+        compactor.state().measured(5) > Some(Ratio::of(14, 10)) && compactor.state().measured(20) < Some(Ratio::ONE)
+    );
+    let before = compactor.tokens();
+    record.push(Entry::user("."));
+    let cut = Proposal::Snip { from: 2, to: 7 };
+    turn(&mut compactor, &record, true, &cut);
+    let left = before - compactor.tokens();
+    assert!((7_300..7_700).contains(&left), "five calls of 1,000, which cost 1,500 each, left: {left}");
+    // Of the next count nothing is believed about single entries.
+    let counted = compactor.tokens() + 400;
+    call(&mut record, 99, 100);
+    turn(&mut compactor, &record, false, &cut);
+    compactor.handle_usage(counted + 300).unwrap();
+    let ratio = compactor.state().calibration().ratio();
+    let last = compactor.state().measured(record.entries().len() - 1).unwrap();
+    assert!(last.to_bits().abs_diff(ratio.to_bits()) < 1_000, "{last:?} {ratio:?}");
+}
