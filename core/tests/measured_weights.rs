@@ -5,7 +5,6 @@
 use foreshorten_core::{
     CompactionState, Compactor, Effect, Policy, PolicyConfig, Step, Turn,
     config::PipelineStage,
-    estimate::Ratio,
     plan::Proposal,
     transcript::{Entry, OwnedTranscript},
 };
@@ -124,10 +123,9 @@ fn what_leaves_takes_its_measured_weight_with_it() {
     // The first calls cost half as much again as they are thought to, the last ones two thirds.
     let dense: Vec<(usize, u64)> = (0..12).map(|turn| (1_000, if turn < 7 { 150 } else { 66 })).collect();
     let (mut compactor, _) = play(&policy, &mut record, &dense);
-    assert_eq!(compactor.state().measured(0), None, "a first count measures nothing");
-    assert!(
-        compactor.state().measured(5) > Some(Ratio::of(14, 10)) && compactor.state().measured(20) < Some(Ratio::ONE)
-    );
+    assert_eq!(compactor.state().measured_weight(0, 100), None, "a first count measures nothing");
+    let weights = [5, 20].map(|entry| compactor.state().measured_weight(entry, 1_000).unwrap());
+    assert!(weights[0] > 1_400 && weights[1] < 700, "{weights:?}");
     let before = compactor.tokens();
     record.push(Entry::user("."));
     let cut = Proposal::Snip { from: 2, to: 7 };
@@ -140,6 +138,6 @@ fn what_leaves_takes_its_measured_weight_with_it() {
     turn(&mut compactor, &record, false, &cut);
     compactor.handle_usage(counted + 300).unwrap();
     let ratio = compactor.state().calibration().ratio();
-    let last = compactor.state().measured(record.entries().len() - 1).unwrap();
-    assert!(last.to_bits().abs_diff(ratio.to_bits()) < 1_000, "{last:?} {ratio:?}");
+    let last = compactor.state().measured_weight(record.entries().len() - 1, 10_000).unwrap();
+    assert!(last.abs_diff(ratio.scale(10_000)) < 200, "{last} {ratio:?}");
 }

@@ -173,15 +173,34 @@ fn moved_cache_marks_do_not_count_as_content() {
 #[test]
 fn what_the_provider_counted_moves_the_estimate_and_belongs_to_the_last_view() {
     let (room, mut talk) = (Room::new(), Talk::new(Protocol::Chat).turns(5, 2_000));
-    let first = room.compact(WINDOW, &talk.body(), &[]).good().number("tokens_after");
+    // The seeds' rule takes a first count at its word.
+    let seeds = ["--weigher", "bytes4"];
+    let first = room.compact(WINDOW, &talk.body(), &seeds).good().number("tokens_after");
     let counted = first * 3 / 2;
     let same = room.compact(WINDOW, &talk.body(), &["--last-input-tokens", &counted.to_string()]).good();
     assert_eq!(same.number("tokens_after"), counted, "the same view weighs what was counted");
     talk.turn(2_000);
     let next = room.compact(WINDOW, &talk.body(), &[]).good().number("tokens_after");
-    let grown = Room::new().compact(WINDOW, &talk.body(), &[]).good().number("tokens_after") - first;
+    let grown = Room::new().compact(WINDOW, &talk.body(), &seeds).good().number("tokens_after") - first;
     let added = next - counted;
     assert!(added > grown * 14 / 10 && added < grown * 16 / 10, "what is new is scaled: {added} for {grown}");
+}
+
+#[test]
+fn a_session_goes_on_as_it_was_weighed() {
+    let (room, mut talk) = (Room::new(), Talk::new(Protocol::Chat).turns(3, 500));
+    let weighed = |room: &Room, talk: &Talk, more: &[&str]| {
+        room.compact(WINDOW, &talk.body(), more).good().number("tokens_after")
+    };
+    let first = weighed(&room, &talk, &["--weigher", "bytes4"]);
+    assert_ne!(weighed(&Room::new(), &talk, &[]), first, "by the model where nothing is named");
+    assert_eq!(weighed(&room, &talk, &[]), first, "not by the model any more");
+    talk.model = "gpt-5";
+    assert_eq!(weighed(&room, &talk, &["--weigher", "auto"]), first, "nor by another model");
+    let named = weighed(&room, &talk, &["--weigher", "o200k"]);
+    assert_eq!(named, weighed(&Room::new(), &talk, &[]), "a rule that is named is taken");
+    talk.model = "claude-sonnet-4-5";
+    assert_eq!(weighed(&room, &talk, &[]), named, "and kept");
 }
 
 #[test]

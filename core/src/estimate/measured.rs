@@ -15,10 +15,10 @@ use serde::{Deserialize, Serialize};
 use super::{Calibration, Ratio};
 
 /// Most runs that are kept, some nine bytes each; beyond, the two neighbours that differ least become one.
-const MAX_RUNS: usize = 48;
+const MAX_RUNS: usize = 96;
 
 /// Neighbours whose ratios differ by no more than this, in 1/65,536, are one run: a sixty-fourth.
-const ALIKE: u32 = 1 << 10;
+const ALIKE: u64 = 1 << 10;
 
 /// A stretch of entries, to the start of the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -38,8 +38,12 @@ impl Run {
 
     /// How much of what is known is lost, at most, when two neighbours become one.
     fn loss(self, next: Self) -> u128 {
-        let apart = self.ratio().to_bits().abs_diff(next.ratio().to_bits());
-        u128::from(apart) * u128::from(self.raw.min(next.raw))
+        u128::from(self.bits().abs_diff(next.bits())) * u128::from(self.raw.min(next.raw))
+    }
+
+    /// The ratio in Q16.16, whatever it is.
+    fn bits(self) -> u64 {
+        u64::try_from((u128::from(self.real) << 16) / u128::from(self.raw.max(1))).unwrap_or(u64::MAX)
     }
 
     fn take_in(&mut self, next: Self) {
@@ -64,13 +68,26 @@ pub(crate) struct Measured {
 }
 
 impl Measured {
-    /// The counted by the estimated weight of the entry at `index`; `None` when it was never measured.
-    pub(crate) fn ratio_at(&self, index: usize) -> Option<Ratio> {
+    /// What the entry at `index`, estimated at `weight`, was measured to weigh, with its share of all that came and went
+    /// with it (hidden reasoning, reminders), to the nearest; `None` when it was never measured.
+    pub(crate) fn weight(&self, index: usize, weight: u64) -> Option<u64> {
+        let run = self.run(index)?;
+        let (raw, real) = (u128::from(run.raw.max(1)), u128::from(run.real));
+        u64::try_from((u128::from(weight) * real + raw / 2) / raw).ok()
+    }
+
+    /// The counted by the estimated weight of the entry at `index`, within what text can cost; `None` when it was never
+    /// measured.
+    pub(crate) fn ratio(&self, index: usize) -> Option<Ratio> {
+        self.run(index).map(Run::ratio)
+    }
+
+    fn run(&self, index: usize) -> Option<Run> {
         if index >= self.counted as usize {
             return None;
         }
         let at = self.runs.partition_point(|run| run.from as usize <= index);
-        self.runs[..at].last().map(|run| run.ratio())
+        self.runs[..at].last().copied()
     }
 
     /// A view of the first `entries` entries is handed out.
@@ -95,11 +112,9 @@ impl Measured {
             let (known_raw, known_real) = before.anchor();
             let came = raw.saturating_sub(known_raw);
             let counted = real.saturating_sub(known_real);
-            // What is out of all proportion is something else: hidden text, or a count that shrank.
-            let like_these = Ratio::of(counted, came);
-            let believed = !self.moved && like_these > Ratio::MIN && like_these < Ratio::MAX;
             if came > 0 {
-                let real = if believed { counted } else { ratio.scale(came) };
+                // Where the count shrank, something was taken back that the record still holds.
+                let real = if self.moved || counted == 0 { ratio.scale(came) } else { counted };
                 self.push(Run { from: self.counted, raw: came, real });
             }
         }
@@ -109,7 +124,7 @@ impl Measured {
 
     fn push(&mut self, run: Run) {
         if let Some(last) = self.runs.last_mut()
-            && last.ratio().to_bits().abs_diff(run.ratio().to_bits()) <= ALIKE
+            && last.bits().abs_diff(run.bits()) <= ALIKE
         {
             last.take_in(run);
             return;
@@ -155,33 +170,35 @@ mod tests {
         session.1.count(&before, session.0.ratio(), raw, real);
     }
 
-    fn bits(ratio: Option<Ratio>) -> Option<u32> {
-        ratio.map(Ratio::to_bits)
-    }
-
     #[test]
     fn entries_weigh_what_the_counts_around_them_say() {
         let mut session = Default::default();
         count(&mut session, 3, 10_000, 14_000);
-        assert_eq!(session.1.ratio_at(2), None, "what a first count holds beside the record is not known");
+        assert_eq!(session.1.weight(2, 1_000), None, "what a first count holds beside the record is not known");
         count(&mut session, 5, 11_000, 14_800);
         count(&mut session, 6, 12_000, 16_500);
-        assert_eq!(bits(session.1.ratio_at(2)), None);
-        assert_eq!(session.1.ratio_at(3), Some(Ratio::of(800, 1_000)));
-        assert_eq!(session.1.ratio_at(4), Some(Ratio::of(800, 1_000)));
-        assert_eq!(session.1.ratio_at(5), Some(Ratio::of(1_700, 1_000)));
-        assert_eq!(session.1.ratio_at(6), None, "not counted yet");
+        assert_eq!(session.1.weight(2, 1_000), None);
+        assert_eq!([3, 4, 5].map(|entry| session.1.weight(entry, 1_000)), [Some(800), Some(800), Some(1_700)]);
+        assert_eq!(session.1.weight(3, 333), Some(266));
+        assert_eq!(session.1.weight(6, 1_000), None, "not counted yet");
     }
 
     #[test]
-    fn a_count_that_cannot_be_of_what_came_says_nothing_of_it() {
-        for (raw, real) in [(11_000, 13_900), (11_000, 14_000), (11_000, 20_000), (10_050, 14_400)] {
+    fn what_came_along_unseen_goes_with_its_entries_and_not_with_their_text() {
+        let mut session = Default::default();
+        count(&mut session, 3, 10_000, 10_000);
+        count(&mut session, 5, 10_100, 12_000);
+        assert_eq!(session.1.weight(4, 100), Some(2_000));
+        assert_eq!(session.1.ratio(4), Some(Ratio::MAX));
+    }
+
+    #[test]
+    fn a_count_that_shrank_says_nothing_of_what_came() {
+        for real in [13_900, 14_000] {
             let mut session = Default::default();
             count(&mut session, 3, 10_000, 14_000);
-            count(&mut session, 5, raw, real);
-            let ratio = session.0.ratio();
-            let found = session.1.ratio_at(4).unwrap();
-            assert!(found.to_bits().abs_diff(ratio.to_bits()) < 1_400, "{raw} {real}: {found:?}, {ratio:?}");
+            count(&mut session, 5, 11_000, real);
+            assert_eq!(session.1.weight(4, 1_000), Some(1_400));
         }
     }
 
@@ -191,9 +208,9 @@ mod tests {
         count(&mut session, 3, 10_000, 10_000);
         session.1.changed();
         count(&mut session, 5, 11_000, 12_000);
-        assert_eq!(session.1.ratio_at(4), Some(session.0.ratio()));
+        assert_eq!(session.1.ratio(4), Some(session.0.ratio()));
         count(&mut session, 6, 12_000, 12_700);
-        assert_eq!(session.1.ratio_at(5), Some(Ratio::of(7, 10)));
+        assert_eq!(session.1.ratio(5), Some(Ratio::of(7, 10)));
     }
 
     #[test]
@@ -215,9 +232,10 @@ mod tests {
     #[test]
     fn a_stored_mess_is_put_in_order() {
         let run = |from, raw| Run { from, raw, real: u64::MAX };
-        let runs = (0..200).rev().map(|n| run(n / 2, u64::from(n))).collect();
-        let sane = Measured { counted: 90, handed: 7, moved: false, runs }.sane();
+        let runs = (0..400).rev().map(|n| run(n / 2, u64::from(n))).collect();
+        let sane = Measured { counted: 190, handed: 7, moved: false, runs }.sane();
         assert!(sane.runs.is_sorted_by(|a, b| a.from < b.from) && sane.runs.len() == MAX_RUNS);
-        assert!(sane.ratio_at(40).is_some_and(|ratio| ratio == Ratio::MAX));
+        assert_eq!(sane.ratio(40), Some(Ratio::MAX));
+        assert_eq!(sane.weight(40, 0), Some(0));
     }
 }

@@ -182,7 +182,9 @@ impl Ledger {
         self.state.notes.insert(at, note);
         self.view_raw = raw;
         shown.retain(|&(group, _)| !self.is_shown(columns, group));
-        let leaves = shown.iter().fold((0, 0), |sum, (_, leaves)| (sum.0 + leaves.0, sum.1 + leaves.1));
+        let leaves = shown
+            .iter()
+            .fold((0u64, 0u64), |sum, (_, leaves)| (sum.0.saturating_add(leaves.0), sum.1.saturating_add(leaves.1)));
         self.shrank(raw_before, leaves);
         // Records under a note are not needed any more; those of kept groups are.
         let mut records = core::mem::take(&mut self.state.records);

@@ -212,7 +212,8 @@ impl Ledger {
             }
             None => {
                 // What stands in its place takes over its ratio, so that less remains by any measure.
-                leaves = self.state.measured(entry).map_or((0, 0), |ratio| (saved, ratio.scale_to_nearest(saved)));
+                leaves =
+                    self.state.measured.ratio(entry).map_or((0, 0), |ratio| (saved, ratio.scale_to_nearest(saved)));
                 let at = self.state.records.partition_point(|other| (other.place.index as usize) < entry);
                 self.state.records.insert(at, record);
                 self.costs.insert(at, cost);

@@ -161,10 +161,10 @@ impl Ledger {
             if columns.is_orphan(entry) || self.record_at(entry).is_some() {
                 continue;
             }
-            if let Some(ratio) = self.state.measured(entry) {
-                let weight = u64::from(columns.weight(entry));
-                raw += weight;
-                real += ratio.scale_to_nearest(weight);
+            let weight = u64::from(columns.weight(entry));
+            if let Some(measured) = self.state.measured.weight(entry, weight) {
+                raw = raw.saturating_add(weight);
+                real = real.saturating_add(measured);
             }
         }
         (raw, real)

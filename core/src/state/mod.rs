@@ -28,7 +28,7 @@ use alloc::{string::String, vec::Vec};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    estimate::{ByteEstimator, Calibration, Measured, Ratio, Refused},
+    estimate::{ByteEstimator, Calibration, Measured, Refused},
     transcript::{Chain, Columns, Identity},
 };
 
@@ -201,10 +201,11 @@ impl CompactionState {
         if self.anchors.len == 0 { None } else { ByteEstimator::from_id(self.calibration.estimator()) }
     }
 
-    /// By how much the provider counted the entry at `index` above its estimate; `None` when no two counts tell.
+    /// The weight of the entry at `index`, estimated at `weight`, by the two counts of the provider around it; `None` when
+    /// no two counts tell.
     #[must_use]
-    pub fn measured(&self, index: usize) -> Option<Ratio> {
-        self.measured.ratio_at(index)
+    pub fn measured_weight(&self, index: usize, weight: u64) -> Option<u64> {
+        self.measured.weight(index, weight)
     }
 
     /// Takes in the provider's count for the view handed out last.
