@@ -131,6 +131,10 @@ impl RenderCache {
 
     fn piece<'v>(&'v self, segment: &Segment) -> Piece<'v> {
         let entry = segment.entry as usize;
+        if segment.shape == Shape::Entry {
+            // Nearly all of them: nothing is looked up.
+            return Piece::Entry { entry };
+        }
         let text = &self.arena[segment.text.start as usize..segment.text.end as usize];
         match segment.shape {
             Shape::Entry => Piece::Entry { entry },
