@@ -45,7 +45,10 @@ fn next(record: &Record, pick: u8, at: usize) -> Vec<Message> {
     let raw = |format, json: String| Message::raw(format, json).unwrap();
     match pick % 10 {
         0 => vec![Message::user(format!("what about \"{at}\"?"))],
-        1 => vec![Message::of(vec![Entry::assistant(format!("say {at}")), Entry::tool_call(format!("a{at}"), "run", "{}")])],
+        1 => vec![Message::of(vec![
+            Entry::assistant(format!("say {at}")),
+            Entry::tool_call(format!("a{at}"), "run", "{}"),
+        ])],
         2 => vec![Message::of(vec![
             Entry::tool_call(format!("b{at}"), "read", r#"{"path":"a\\b"}"#),
             Entry::tool_call(format!("c{at}"), "read", "{}"),
@@ -54,15 +57,25 @@ fn next(record: &Record, pick: u8, at: usize) -> Vec<Message> {
         4 => open.iter().rev().map(|id| Message::result(id, "x".repeat(at % 50))).collect(),
         5 => vec![raw(
             Format::OpenAiChat,
-            format!(r#"{{"role":"assistant", "content":"chat {at}","tool_calls":[{{"id":"d{at}","type":"function","function":{{"name":"f","arguments":"{{}}"}}}}]}}"#),
+            format!(
+                r#"{{"role":"assistant", "content":"chat {at}","tool_calls":[{{"id":"d{at}","type":"function","function":{{"name":"f","arguments":"{{}}"}}}}]}}"#
+            ),
         )],
         6 => vec![raw(
             Format::AnthropicMessages,
-            format!(r#"{{"role":"assistant","content":[{{"type":"text","text":"anth {at}"}},{{"type":"tool_use","id":"e{at}","name":"f","input":{{"k":1.50}}}}]}}"#),
+            format!(
+                r#"{{"role":"assistant","content":[{{"type":"text","text":"anth {at}"}},{{"type":"tool_use","id":"e{at}","name":"f","input":{{"k":1.50}}}}]}}"#
+            ),
         )],
         7 => vec![
-            raw(Format::OpenAiResponses, format!(r#"{{"type":"reasoning","id":"rs_{at}","summary":[],"encrypted_content":"x"}}"#)),
-            raw(Format::OpenAiResponses, format!(r#"{{"type":"function_call","call_id":"f{at}","name":"f","arguments":"{{}}"}}"#)),
+            raw(
+                Format::OpenAiResponses,
+                format!(r#"{{"type":"reasoning","id":"rs_{at}","summary":[],"encrypted_content":"x"}}"#),
+            ),
+            raw(
+                Format::OpenAiResponses,
+                format!(r#"{{"type":"function_call","call_id":"f{at}","name":"f","arguments":"{{}}"}}"#),
+            ),
         ],
         8 => {
             // A message of results that the user adds a word to.

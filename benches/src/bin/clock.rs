@@ -15,12 +15,11 @@ use foreshorten_benches::{
     table::{Row, Table, thousands},
 };
 use foreshorten_core::{
-    CompactionState, Compactor, Effect, Finish, Policy, PolicyConfig, Step, SummaryReply, Turn,
+    CompactionState, Compactor, Effect, Finish, PipelineStage, Policy, PolicyConfig, Step, SummaryReply, Turn,
     estimate::Weigher,
     plan::{ClearToolResults, OffloadToolResults},
     summary::REQUIRED_SECTIONS,
     transcript::{Entry, OwnedTranscript, Transcript},
-    PipelineStage,
 };
 use serde_json::Value;
 
@@ -109,8 +108,12 @@ fn turns(table: &mut Table, scale: &Scale) {
     let same = Pairs::take(scale.pairs, || several(&mut one), || several(&mut other));
     let (least, median) = (same.ratio_of_least(), same.median_ratio());
     let quiet = (0.9..=1.1).contains(&least) && (0.9..=1.1).contains(&median);
-    let verdict = if quiet { "quiet" } else { "**noisy**: ratios below are told, not judged, where the margin is small" };
-    table.row(&Row::told("– a calm turn against itself", format!("{least:.2}× of least, {median:.2}× median: {verdict}")));
+    let verdict =
+        if quiet { "quiet" } else { "**noisy**: ratios below are told, not judged, where the margin is small" };
+    table.row(&Row::told(
+        "– a calm turn against itself",
+        format!("{least:.2}× of least, {median:.2}× median: {verdict}"),
+    ));
     drop(other);
 
     let mut large = Growing::new(&policy, scale.large, 8 * scale.pairs + 8);
@@ -118,7 +121,11 @@ fn turns(table: &mut Table, scale: &Scale) {
     let measured = format!("{:.2}× of least, {:.2}× median", sizes.ratio_of_least(), sizes.median_ratio());
     let what = format!("1 calm turn, {} entries against 1,000, in time", thousands(scale.large as u64));
     let pass = sizes.ratio_of_least() <= 1.5;
-    table.row(&if quiet { Row::new(what, measured, "≤ 1.5×", pass) } else { Row { pass: pass.then_some(true), ..Row::new(what, measured, "≤ 1.5×", pass) } });
+    table.row(&if quiet {
+        Row::new(what, measured, "≤ 1.5×", pass)
+    } else {
+        Row { pass: pass.then_some(true), ..Row::new(what, measured, "≤ 1.5×", pass) }
+    });
 
     let weigher = Weigher { bytes: policy.config().weigher.bytes, ..Weigher::default() };
     let whole = session(scale.large, RESULT);
@@ -147,7 +154,8 @@ fn turns(table: &mut Table, scale: &Scale) {
 
 fn states(table: &mut Table, scale: &Scale) {
     // Clearing alone, in a window that a pass leaves room in: thousands of decisions.
-    let stages = vec![PipelineStage::plan(OffloadToolResults::default()), PipelineStage::plan(ClearToolResults::default())];
+    let stages =
+        vec![PipelineStage::plan(OffloadToolResults::default()), PipelineStage::plan(ClearToolResults::default())];
     let policy = PolicyConfig { context_window: Some(3_000_000), stages, ..PolicyConfig::default() }.build().unwrap();
     let whole = session(scale.large / 2, RESULT);
     let mut compactor = Compactor::new(&policy);
@@ -162,8 +170,18 @@ fn states(table: &mut Table, scale: &Scale) {
     );
     let told = format!(" of {} decisions", thousands(state.records().len() as u64));
     let ratio = |pairs: &Pairs| format!("{:.1}× of least, {:.1}× median", pairs.ratio_of_least(), pairs.median_ratio());
-    table.row(&Row::new(format!("9 state{told} written, its JSON against it"), ratio(&encode), "≥ 4×", encode.ratio_of_least() >= 4.0));
-    table.row(&Row::new(format!("9 state{told} read, likewise"), ratio(&decode), "≥ 1.5×", decode.ratio_of_least() >= 1.5));
+    table.row(&Row::new(
+        format!("9 state{told} written, its JSON against it"),
+        ratio(&encode),
+        "≥ 4×",
+        encode.ratio_of_least() >= 4.0,
+    ));
+    table.row(&Row::new(
+        format!("9 state{told} read, likewise"),
+        ratio(&decode),
+        "≥ 1.5×",
+        decode.ratio_of_least() >= 1.5,
+    ));
 }
 
 const WARM: (&str, &str) = ("2 lovia's warm `compact()`, 50,000 entries, against a turn of ours", "≥ 1,000×");
@@ -186,7 +204,9 @@ fn workload(path: &str) -> (OwnedTranscript, Vec<usize>) {
             match message["role"].as_str() {
                 Some("system") => all.push(Entry::system(text)),
                 Some("user") => all.push(Entry::user(text)),
-                Some("tool") => all.push(Entry::tool_result(message["tool_call_id"].as_str().unwrap_or_default(), text)),
+                Some("tool") => {
+                    all.push(Entry::tool_result(message["tool_call_id"].as_str().unwrap_or_default(), text))
+                }
                 _ => all.push(Entry::assistant(text)),
             }
             for call in message["tool_calls"].as_array().into_iter().flatten() {

@@ -18,11 +18,7 @@ const TIMES: u32 = 200;
 
 fn one() -> Duration {
     let content = vec![b'x'; BYTES];
-    (0..15)
-        .map(|_| cpu_time(|| (0..TIMES).fold(0, |sum, _| sum ^ Digest::of(&content).short())))
-        .min()
-        .unwrap()
-        / TIMES
+    (0..15).map(|_| cpu_time(|| (0..TIMES).fold(0, |sum, _| sum ^ Digest::of(&content).short()))).min().unwrap() / TIMES
 }
 
 fn main() {

@@ -79,7 +79,10 @@ fn round(out: &mut impl std::io::Write, at: usize, result: usize, kinds: &[Strin
 /// A session of chat messages, one a line, of about `bytes` bytes, or of `rounds` rounds.
 fn session(path: &Path, bytes: u64, rounds: usize, seed: usize, most: usize) -> u64 {
     let mut out = BufWriter::new(File::create(path).unwrap());
-    out.write_all(b"{\"role\":\"system\",\"content\":\"You are careful.\"}\n{\"role\":\"user\",\"content\":\"Mend it.\"}\n").unwrap();
+    out.write_all(
+        b"{\"role\":\"system\",\"content\":\"You are careful.\"}\n{\"role\":\"user\",\"content\":\"Mend it.\"}\n",
+    )
+    .unwrap();
     let kinds: Vec<String> = (0..64).map(|kind| output(seed * 64 + kind, most)).collect();
     let mut at = 0;
     let mut written = 0;
@@ -113,7 +116,8 @@ impl Bench {
 
     fn peak(&self, arguments: &[&str]) -> u64 {
         let itself = std::env::current_exe().unwrap();
-        let ran = Command::new(itself).arg("--peak").arg(&self.program).args(arguments).current_dir(&self.folder).output();
+        let ran =
+            Command::new(itself).arg("--peak").arg(&self.program).args(arguments).current_dir(&self.folder).output();
         String::from_utf8_lossy(&ran.unwrap().stdout).trim().parse().unwrap()
     }
 
@@ -175,7 +179,8 @@ impl Bench {
             bytes as f64 / MB as f64 / spent.wall.as_secs_f64()
         );
         table.row(&Row::new(what, measured, "≥ 200 MB/s on two cores", rate >= 200.0));
-        let (some, whole) = (self.peak(&["replay", "few", "--window", "200000"]), self.peak(&["replay", "all", "--window", "200000"]));
+        let (some, whole) =
+            (self.peak(&["replay", "few", "--window", "200000"]), self.peak(&["replay", "all", "--window", "200000"]));
         let measured = format!("{} MB at most, and {} MB for a tenth of them", whole / MB, some / MB);
         table.row(&Row::new("9 memory of it", measured, "bounded by the largest session", whole <= 2 * some));
         std::fs::remove_dir_all(&all).unwrap();
@@ -189,7 +194,11 @@ impl Bench {
         let spent = self.best(1, || self.command(&["replay", "million.jsonl", "--window", "200000"]), None);
         let peak = self.peak(&["replay", "million.jsonl", "--window", "200000"]);
         let entries = thousands(rounds as u64 * 3 + 2);
-        let what = format!("5 `replay`, one session of {entries} entries, {} calls, {} MB", thousands(rounds as u64), bytes / MB);
+        let what = format!(
+            "5 `replay`, one session of {entries} entries, {} calls, {} MB",
+            thousands(rounds as u64),
+            bytes / MB
+        );
         table.row(&Row::new(what, format!("{}; peak of {} MB", said(spent), peak / MB), "works", true));
         std::fs::remove_file(&path).unwrap();
     }
