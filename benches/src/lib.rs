@@ -1,6 +1,7 @@
 //! What the benches share: pairs measured in turn, so that a busy machine is busy for both; counts that no machine disturbs;
 //! sessions; the table.
 
+pub mod cpu;
 pub mod heap;
 pub mod measured;
 pub mod naive;

@@ -203,7 +203,7 @@ fn b70_a_note_is_sent_in_the_users_role_and_neighbours_of_one_role_are_not_merge
     let record: Record = [Message::system("rules"), Message::user("old"), Message::user("new")].into_iter().collect();
     let view = View::new(vec![ViewPiece::Entry(0), ViewPiece::Note("what was".into()), ViewPiece::Entry(2)]);
     for format in [Format::OpenAiChat, Format::OpenAiResponses, Format::AnthropicMessages] {
-        let messages = record.write(&view, format).unwrap().messages;
+        let messages = record.write(&view, format).unwrap().messages.clone();
         assert_eq!(messages.matches(r#""role":"user""#).count(), 2, "{messages}");
         assert!(messages.find("what was") < messages.find("new"), "{messages}");
     }

@@ -4,12 +4,13 @@
 
 #![allow(clippy::unwrap_used, reason = "a bench has nobody to tell but its reader")]
 
+use std::collections::BTreeSet;
 use std::process::ExitCode;
 
 use foreshorten_benches::{
     heap::{Counting, allocations_of},
-    measured::{gate_measured, instructions},
-    sessions::{HEAD, ROUND, Until, session},
+    measured::{calls, gate_measured, instructions},
+    sessions::{HEAD, ROUND, Until, session, session_with_duplicates},
     table::{Row, Table, thousands},
 };
 use foreshorten_core::{
@@ -23,6 +24,8 @@ static ALLOCATOR: Counting = Counting;
 
 /// What runs under callgrind: the same acts over a short session and over a long one.
 const UNDER_CALLGRIND: &str = "--under-callgrind";
+/// Also under callgrind: a session of which every second result is one that was there before.
+const DUPLICATES: &str = "--duplicates";
 const SMALL: usize = 1_000;
 const LARGE: usize = 100_000;
 /// Entries that are new in a turn.
@@ -31,18 +34,27 @@ const NEW: usize = 20;
 const RESULT: usize = 120;
 
 fn main() -> ExitCode {
-    if std::env::args().nth(1).as_deref() == Some(UNDER_CALLGRIND) {
-        for entries in [SMALL, LARGE] {
-            calm_turn(entries);
-            one_and_ten(entries);
+    match std::env::args().nth(1).as_deref() {
+        Some(UNDER_CALLGRIND) => {
+            for entries in [SMALL, LARGE] {
+                calm_turn(entries);
+                one_and_ten(entries);
+            }
+            return ExitCode::SUCCESS;
         }
-        return ExitCode::SUCCESS;
+        Some(DUPLICATES) => {
+            let (distinct, archived) = duplicates();
+            println!("{distinct} {archived}");
+            return ExitCode::SUCCESS;
+        }
+        _ => {}
     }
     let mut table = Table::default();
     println!("{}", Table::HEAD);
     by_instructions(&mut table);
     passes(&mut table);
     state(&mut table);
+    hashing(&mut table);
     ledger(&mut table);
     if table.failed().is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
@@ -222,6 +234,47 @@ fn state(table: &mut Table) {
     // A turn moves counters and anchors; it adds a fingerprint when the record doubles.
     let pass = a_decision <= 64.0 && a_turn <= 1.0;
     table.row(&Row::new("9 growth of the state", measured, "with decisions only: ≤ 64 and ≤ 1", pass));
+}
+
+/// Plays a session of duplicates; answers how many different contents were decided about, and how many the host was asked to
+/// keep under a digest it did not have.
+fn duplicates() -> (usize, usize) {
+    let config = PolicyConfig { context_window: Some(60_000), archive: true, ..PolicyConfig::default() };
+    let policy = config.build().unwrap();
+    let whole = session_with_duplicates(400, 6_000);
+    let mut compactor = Compactor::new(&policy);
+    let (mut seen, mut stored) = (BTreeSet::new(), BTreeSet::new());
+    for len in 1..=whole.len() {
+        let record = Until { whole: &whole, len };
+        gate_measured(&mut || {
+            compactor.sync(&record);
+            compactor.begin(&record, Turn::default());
+            while let Step::Effect(effect) = compactor.poll(&record) {
+                let Effect::Archive { digest, .. } = effect else { panic!("no summarizer is at hand") };
+                stored.insert(digest);
+                compactor.handle_archived(true);
+            }
+        });
+        if compactor.outcome().compacted {
+            seen.extend(compactor.state().records().iter().filter_map(|record| record.action.digest()));
+        }
+    }
+    (seen.len(), stored.len())
+}
+
+fn hashing(table: &mut Table) {
+    let (what, asked) = ("12 contents hashed, half of all results duplicates", "one for each that is distinct");
+    match calls(DUPLICATES, "foreshorten_core::digest::Digest::of_entry") {
+        Ok((hashed, said)) => {
+            let numbers: Vec<u64> = said.split_whitespace().map(|word| word.parse().unwrap()).collect();
+            let &[distinct, stored] = numbers.as_slice() else { panic!("two numbers were to come, not {said}") };
+            let measured = format!("{hashed} for {distinct} distinct contents");
+            table.row(&Row::new(what, measured, asked, hashed == distinct && distinct > 100));
+            let measured = format!("{stored} for {distinct}");
+            table.row(&Row::new("12 contents a store is given to write", measured, asked, stored == distinct));
+        }
+        Err(why) => table.row(&Row { pass: Some(false), ..Row::missing(what, asked, why) }),
+    }
 }
 
 fn ledger(table: &mut Table) {

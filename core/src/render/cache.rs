@@ -85,6 +85,7 @@ impl RenderCache {
     }
 
     /// The pieces, in the order in which the model reads them.
+    #[inline]
     pub fn pieces(&self) -> impl ExactSizeIterator<Item = Piece<'_>> + Clone {
         self.segments.iter().map(|segment| self.piece(segment))
     }
@@ -129,7 +130,16 @@ impl RenderCache {
         self.arena.len()
     }
 
+    /// Nearly all pieces are entries as they stand, for which nothing is looked up; a view is walked on every turn.
+    #[inline]
     fn piece<'v>(&'v self, segment: &Segment) -> Piece<'v> {
+        match segment.shape {
+            Shape::Entry => Piece::Entry { entry: segment.entry as usize },
+            _ => self.made_piece(segment),
+        }
+    }
+
+    fn made_piece<'v>(&'v self, segment: &Segment) -> Piece<'v> {
         let entry = segment.entry as usize;
         let text = &self.arena[segment.text.start as usize..segment.text.end as usize];
         match segment.shape {

@@ -82,7 +82,7 @@ impl Ledger {
         let clear = |why| {
             let id = transcript.entry(entry).call_id;
             Action::Clear {
-                digest: Digest::of_entry(transcript, entry),
+                digest: self.digest_of(guard, entry),
                 bytes: content_bytes(transcript, entry),
                 why: if guard.last_resort { ClearReason::LastResort } else { why },
                 by_id: is_plain_id(id) && columns.is_unique_id(id),
@@ -105,7 +105,7 @@ impl Ledger {
                 if !clean || text.trim().is_empty() {
                     return Err(Refusal::WrongKind);
                 }
-                let digest = Digest::of_entry(transcript, entry);
+                let digest = self.digest_of(guard, entry);
                 Ok(Action::Condense { digest, by: by.clone(), text: text.clone() })
             }
             Proposal::ElideMedia { ref parts, .. } => {
@@ -131,7 +131,7 @@ impl Ledger {
                 if parts.is_empty() {
                     return Err(Refusal::WrongKind);
                 }
-                Ok(Action::Elide { digest: Digest::of_entry(transcript, entry), parts })
+                Ok(Action::Elide { digest: self.digest_of(guard, entry), parts })
             }
             Proposal::ClipArguments { .. } => {
                 if kind != EntryKind::ToolCall {
@@ -147,10 +147,7 @@ impl Ledger {
                 if matches!(rule, ToolRule::Never | ToolRule::KeepArguments) || columns.is_recall(entry) {
                     return Err(Refusal::Exempt);
                 }
-                Ok(Action::Clip {
-                    digest: Digest::of_entry(transcript, entry),
-                    bytes: content_bytes(transcript, entry),
-                })
+                Ok(Action::Clip { digest: self.digest_of(guard, entry), bytes: content_bytes(transcript, entry) })
             }
             Proposal::OmitReasoning { .. } => {
                 if kind != EntryKind::Reasoning {
@@ -167,6 +164,14 @@ impl Ledger {
             }
             Proposal::Snip { .. } => Err(Refusal::OutOfRange),
         }
+    }
+
+    /// The digest of an entry's content, hashed once: an entry that is reduced further keeps the one it has, and content that
+    /// was hashed for another entry is not hashed again.
+    fn digest_of(&self, guard: &Guard<'_>, entry: usize) -> Digest {
+        let own = self.record_at(entry).and_then(|at| self.state.records[at].action.digest());
+        own.or_else(|| self.hashed.find(guard.transcript, entry))
+            .unwrap_or_else(|| Digest::of_entry(guard.transcript, entry))
     }
 
     fn preview(
@@ -186,7 +191,7 @@ impl Ledger {
         let head = text::head(&body, head as usize);
         let tail = text::tail(&body[head.len()..], tail as usize);
         Ok(Action::Offload(OffloadRecord {
-            digest: Digest::of_entry(guard.transcript, entry),
+            digest: self.digest_of(guard, entry),
             bytes: content_bytes(guard.transcript, entry),
             head: u32::try_from(head.len()).unwrap_or(u32::MAX),
             tail: u32::try_from(tail.len()).unwrap_or(u32::MAX),
@@ -205,6 +210,9 @@ impl Ledger {
         let entry = record.place.index as usize;
         let raw_before = self.view_raw;
         let mut leaves = (0, 0);
+        if let Some(digest) = record.action.digest() {
+            self.hashed.took(guard.transcript, entry, digest);
+        }
         match self.record_at(entry) {
             Some(at) => {
                 self.state.records[at] = record;

@@ -5,6 +5,7 @@ use alloc::{string::String, vec::Vec};
 use super::{
     CompactionState, Note,
     cover::note_cost,
+    hashed::Hashed,
     judge::{cost, is_legal},
 };
 use crate::{
@@ -71,6 +72,8 @@ pub struct Ledger {
     pub(super) view_raw: u64,
     /// Where markers are put together to be weighed.
     pub(super) scratch: String,
+    /// What was hashed over this record.
+    pub(super) hashed: Hashed,
 }
 
 impl Ledger {

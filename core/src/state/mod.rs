@@ -8,6 +8,7 @@ mod attach;
 mod breaker;
 mod codec;
 mod cover;
+mod hashed;
 mod join;
 mod judge;
 mod ledger;

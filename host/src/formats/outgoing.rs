@@ -205,26 +205,28 @@ impl Outgoing {
     fn resume(&self, pieces: &[ViewPiece], common: usize) -> (usize, usize) {
         for at in (1..=common).rev() {
             // What was written last must have had a message begin here, too, or end here.
-            if self.begins(pieces, at) && (at < common || at == self.pieces.len() || self.begins(&self.pieces, at)) {
+            if self.begins(pieces, at) && (at < common || self.begins(&self.pieces, at)) {
                 return (at, self.messages_before(at));
             }
         }
         (0, 0)
     }
 
-    /// Whether a piece begins a message whatever stands before it, and nothing from it on can go into a message before:
-    /// it is no answer to a call, and of another message than what precedes it.
+    /// Whether the pieces from one on go into none of the messages before, whatever they are: there are none, or the first of
+    /// them that this protocol shows is no answer to a call, and of another message than what precedes it.
     fn begins(&self, pieces: &[ViewPiece], at: usize) -> bool {
         let unit = |piece: &ViewPiece| self.unit(piece).map(|(unit, _)| unit);
-        match pieces.get(at) {
-            Some(ViewPiece::Note(_)) => true,
+        let is_shown = |piece: &&ViewPiece| {
+            matches!(piece, ViewPiece::Note(_) | ViewPiece::StandIn(..)) || self.unit(piece).is_some()
+        };
+        match pieces.iter().skip(at).find(is_shown) {
+            None | Some(ViewPiece::Note(_)) => true,
             Some(piece) => {
                 let Some((own, kind)) = self.unit(piece) else { return false };
                 let mut before = pieces[..at].iter().rev();
                 let before = before.find(|piece| matches!(piece, ViewPiece::Note(_)) || unit(piece).is_some());
                 kind != EntryKind::ToolResult && before.is_none_or(|before| unit(before) != Some(own))
             }
-            None => false,
         }
     }
 

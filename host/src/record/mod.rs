@@ -20,8 +20,8 @@
 //! let chat = record.write(&View::of(&record), Format::OpenAiChat)?;
 //! assert!(chat.messages.contains(raw));
 //! // … and composed for any other.
-//! let messages = record.write(&View::of(&record), Format::AnthropicMessages)?.messages;
-//! assert!(messages.contains(r#"{"type":"tool_result","tool_use_id":"c1","content":"hello"}"#));
+//! let composed = record.write(&View::of(&record), Format::AnthropicMessages)?;
+//! assert!(composed.messages.contains(r#"{"type":"tool_result","tool_use_id":"c1","content":"hello"}"#));
 //! # Ok::<(), foreshorten::formats::FormatError>(())
 //! ```
 
@@ -287,7 +287,8 @@ mod tests {
         record.push(Message::user("go"));
         record.push(Message::of(vec![Entry::tool_call("a", "t", "{}"), Entry::tool_call("b", "t", "{}")]));
         record.push(Message::result("a", "1"));
-        let write = |record: &Record| record.write(&View::of(record), Format::AnthropicMessages).unwrap().messages;
+        let write =
+            |record: &Record| record.write(&View::of(record), Format::AnthropicMessages).unwrap().messages.clone();
         let before = write(&record);
         record.push(Message::result("b", "2"));
         let after = write(&record);
