@@ -67,7 +67,9 @@ async fn errors(protocol: Protocol, model: &str, content: Content) -> (Vec<u64>,
 fn in_steady_state_half_of_the_estimates_are_within_half_a_per_cent_and_nearly_all_within_two() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let mut all = Vec::new();
-    println!("| protocol | content | calls | median | 95th percentile | worst | after a pass: calls | median | worst |\n|---|---|--:|--:|--:|--:|--:|--:|--:|");
+    println!(
+        "| protocol | content | calls | median | 95th percentile | worst | after a pass: calls | median | worst |\n|---|---|--:|--:|--:|--:|--:|--:|--:|"
+    );
     for (protocol, model) in [(Protocol::Chat, "gpt-4.1"), (Protocol::Messages, "claude-sonnet-4-5")] {
         for content in Content::ALL {
             let (errors, firsts) = runtime.block_on(errors(protocol, model, content));

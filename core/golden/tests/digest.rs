@@ -77,7 +77,7 @@ fn the_sessions_reach_everything() {
         ("pieces: elided", sum.pieces[2], 20),
         ("pieces: arguments", sum.pieces[3], 20),
         ("pieces: notes", sum.pieces[4], 300),
-        ("pieces: stand-ins", sum.pieces[5], 100),
+        ("pieces: stand-ins", sum.pieces[5], 80),
         ("level: elided", sum.levels[1], 20),
         ("level: condensed", sum.levels[2], 5),
         ("level: preview", sum.levels[3], 20),

@@ -63,6 +63,8 @@ pub(crate) struct Measured {
     handed: u32,
     /// Decisions changed the view since it was counted: the next count says nothing of single entries.
     moved: bool,
+    /// Fingerprint of the (endpoint, model) that the views go to: another one counts otherwise.
+    scope: u32,
     /// Ascending by first entry.
     runs: Vec<Run>,
 }
@@ -98,6 +100,15 @@ impl Measured {
     /// The view changes otherwise than by growing.
     pub(crate) const fn changed(&mut self) {
         self.moved = true;
+    }
+
+    /// The next view goes to this (endpoint, model). What another one counts is no difference to what was counted before.
+    pub(crate) fn goes_to(&mut self, scope: &str) {
+        // FNV-1a.
+        let scope =
+            scope.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+        self.moved |= scope != self.scope && self.counted > 0;
+        self.scope = scope;
     }
 
     /// Whether the view changed since it was counted.
@@ -140,7 +151,7 @@ impl Measured {
 
     /// Starts over on a record of `entries` entries: places have moved, or weights are of another estimator.
     pub(crate) fn forget(&mut self, entries: u32) {
-        *self = Self { counted: entries, handed: entries, moved: true, runs: Vec::new() };
+        *self = Self { counted: entries, handed: entries, moved: true, scope: self.scope, runs: Vec::new() };
     }
 
     /// Room for all runs there can be, so that a calm turn never allocates.
@@ -214,6 +225,19 @@ mod tests {
     }
 
     #[test]
+    fn what_another_model_counts_says_nothing_of_single_entries() {
+        let mut session: (Calibration, Measured) = Default::default();
+        session.1.goes_to("one");
+        count(&mut session, 3, 10_000, 10_000);
+        session.1.goes_to("one");
+        assert!(!session.1.is_moved());
+        session.1.goes_to("other");
+        assert!(session.1.is_moved());
+        count(&mut session, 5, 11_000, 15_000);
+        assert_eq!(session.1.ratio(4), Some(session.0.ratio()));
+    }
+
+    #[test]
     fn many_runs_become_fewer_and_keep_their_sum() {
         let mut session: (Calibration, Measured) = Default::default();
         count(&mut session, 1, 1_000, 1_000);
@@ -233,7 +257,7 @@ mod tests {
     fn a_stored_mess_is_put_in_order() {
         let run = |from, raw| Run { from, raw, real: u64::MAX };
         let runs = (0..400).rev().map(|n| run(n / 2, u64::from(n))).collect();
-        let sane = Measured { counted: 190, handed: 7, moved: false, runs }.sane();
+        let sane = Measured { counted: 190, handed: 7, moved: false, scope: 0, runs }.sane();
         assert!(sane.runs.is_sorted_by(|a, b| a.from < b.from) && sane.runs.len() == MAX_RUNS);
         assert_eq!(sane.ratio(40), Some(Ratio::MAX));
         assert_eq!(sane.weight(40, 0), Some(0));

@@ -327,6 +327,7 @@ impl<P: Borrow<Policy>> Compactor<P> {
         }
         let state = &mut self.ledger.state;
         state.turn = state.turn.saturating_add(1);
+        state.measured.goes_to(turn.scope);
         if let Some(named) = turn.reported_window {
             state.learn_window(turn.scope, named);
         }
