@@ -127,7 +127,7 @@ impl Pass {
         if budget.tail > room / 2 {
             budget.tail = (u128::from(budget.tail) * u128::from(room) / u128::from(budget.usable)).max(1) as u64;
         }
-        let mut depth = Depth::new(mode, &budget, turn.cache_cold);
+        let mut depth = Depth::new(mode, &budget);
         if let (Mode::Proactive, Some(economy)) = (mode, &policy.config().economy) {
             (budget, depth.fold) = economy.applied(budget, holding(columns, ledger, fixed, tokens));
             depth.goal = budget.target;
