@@ -48,7 +48,7 @@ pub(super) fn holding(columns: &Columns, ledger: &Ledger, fixed: u64, view: u64)
 impl Pass {
     /// Whether the stages run once more, down to three quarters of the target: the pass has met it, without a summary, and
     /// has changed something in the first third of the view. Almost all is sent anew then, and what is left out now is
-    /// sent in no later pass. Stages that run elsewhere and summaries are not asked twice.
+    /// sent in no later pass. A summary is not asked for again.
     pub(super) fn goes_deeper(
         &mut self,
         policy: &Policy,

@@ -286,14 +286,15 @@ impl Pass {
                     let counts = matches!(stage, PipelineStage::Plan(stage) if stage.wants_pass(usize::MAX));
                     let asked = matches!(stage, PipelineStage::Summarize(_)) && self.tally.summary_to.is_some();
                     let met = self.tokens() <= self.depth.goal;
-                    let plans = matches!(stage, PipelineStage::Plan(_));
+                    let plans = !matches!(stage, PipelineStage::Summarize(_));
                     if (met && !counts && !asked) || (self.depth.again && (met || !plans)) {
                         self.stage += 1;
                         continue;
                     }
                     let rest = policy.config().stages.get(self.stage + 1..).unwrap_or_default();
-                    self.summary_follows =
-                        self.can_summarize && rest.iter().any(|next| matches!(next, PipelineStage::Summarize(_)));
+                    self.summary_follows = self.can_summarize
+                        && !self.depth.again
+                        && rest.iter().any(|next| matches!(next, PipelineStage::Summarize(_)));
                     match stage {
                         PipelineStage::Plan(stage) => {
                             self.run(policy, transcript, columns, stage.name(), |context| stage.plan(context));
