@@ -35,8 +35,10 @@ pub struct CompactionNotice {
     pub first_changed: usize,
     /// Raw tokens before the first changed piece, in per cent of the view before: the part of the prompt cache that stays warm.
     pub prefix_kept_percent: u8,
-    /// Raw tokens of the record, instructions aside, that the view after the pass shows as they came, in per cent: what the
-    /// model still has word for word. The rest stands as previews, markers and notes, or can be recalled.
+    /// Tokens of the record, instructions aside, that the view after the pass shows as they came: what the model still has
+    /// word for word. The rest stands as previews, markers and notes, or can be recalled.
+    pub verbatim_tokens: u64,
+    /// The same in per cent of the record, rounded down.
     pub verbatim_percent: u8,
     /// The ladder of last resorts was used.
     pub last_resort: bool,

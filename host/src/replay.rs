@@ -188,6 +188,7 @@ pub fn replay(conversation: &Conversation, setting: Setting<'_>, progress: &mut 
                     covered: notice.decided.covered.into(),
                 },
                 first_changed: Some(notice.first_changed as u64),
+                verbatim_tokens: notice.verbatim_tokens,
                 verbatim_percent: notice.verbatim_percent,
                 bytes_before: before,
                 prefix_kept_bytes: kept,

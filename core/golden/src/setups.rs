@@ -4,7 +4,8 @@ use alloc::{borrow::ToOwned as _, string::String, vec, vec::Vec};
 
 use foreshorten_core::{
     PipelineStage, PolicyConfig,
-    budget::Watermark,
+    budget::{CachePrice, Economy, Watermark},
+    config,
     estimate::{ByteEstimator, Family, Weigher},
     marker::MarkerStyle,
     plan::{
@@ -49,6 +50,7 @@ pub const ALL: &[Setup] = &[
     Setup { name: "no-summary", window: 4_400, policy: no_summary, answers: Answers::None },
     Setup { name: "five-stages", window: 4_400, policy: five_stages, answers: Answers::Lying },
     Setup { name: "hostile-stage", window: 1_600, policy: hostile, answers: Answers::Failing },
+    Setup { name: "economy", window: 6_000, policy: economy, answers: Answers::Extractive },
     Setup { name: "tight", window: 700, policy: tight, answers: Answers::None },
 ];
 
@@ -134,6 +136,19 @@ fn hostile() -> PolicyConfig {
         min_gain_percent: 0,
         ..PolicyConfig::default()
     }
+}
+
+/// A trigger by prices, and summaries that stand beside each other.
+fn economy() -> PolicyConfig {
+    let price = CachePrice { write: 12_500, read: 3_000, output: 20_000 };
+    let mut stages = config::default_pipeline();
+    for stage in &mut stages {
+        if let PipelineStage::Summarize(summary) = stage {
+            *summary = SummarizeHistory { layers_percent: 50, max_summary_chars: 1_200, ..*summary };
+        }
+    }
+    let economy = Economy { price, floor_tokens: 300, growth_tokens: None, expected_turns: Some(500) };
+    PolicyConfig { stages, ..PolicyConfig::economy(economy) }
 }
 
 /// Next to no room: the ladder of last resorts, and views that cannot fit.

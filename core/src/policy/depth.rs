@@ -18,8 +18,6 @@ pub(super) struct Depth {
     pub(super) fold: u64,
     /// The stages run once more.
     pub(super) again: bool,
-    /// The prompt cache is cold: all is written anew, wherever the view changes.
-    cold: bool,
 }
 
 /// A pass that changes something in the first third of the view goes deeper.
@@ -28,9 +26,9 @@ const EARLY_DIVISOR: u64 = 3;
 impl Depth {
     /// A proactive pass folds to half of its target. After a rejection the target is deep already, and a user who asks
     /// gets what was asked for.
-    pub(super) fn new(mode: Mode, budget: &TokenBudget, cold: bool) -> Self {
+    pub(super) fn new(mode: Mode, budget: &TokenBudget) -> Self {
         let fold = if mode == Mode::Proactive { (budget.target / 2).max(1) } else { budget.target };
-        Self { goal: budget.target, fold, again: false, cold }
+        Self { goal: budget.target, fold, again: false }
     }
 }
 
@@ -50,7 +48,7 @@ pub(super) fn holding(columns: &Columns, ledger: &Ledger, fixed: u64, view: u64)
 impl Pass {
     /// Whether the stages run once more, down to three quarters of the target: the pass has met it, without a summary, and
     /// has changed something in the first third of the view. Almost all is sent anew then, and what is left out now is
-    /// sent in no later pass. Stages that run elsewhere and summaries are not asked twice.
+    /// sent in no later pass. A summary is not asked for again.
     pub(super) fn goes_deeper(
         &mut self,
         policy: &Policy,
@@ -69,7 +67,7 @@ impl Pass {
         let notes = notes.filter(|(_, note)| columns.group(note.from as usize) < from);
         let kept: u64 = shown.map(|group| committed.group_weight(&guard, group)).sum::<u64>()
             + notes.map(|(at, _)| committed.note_cost(at)).sum::<u64>();
-        if !self.depth.cold && kept >= committed.view_raw() / EARLY_DIVISOR {
+        if kept >= committed.view_raw() / EARLY_DIVISOR {
             return false;
         }
         self.depth.again = true;

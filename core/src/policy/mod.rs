@@ -484,7 +484,7 @@ impl<P: Borrow<Policy>> Compactor<P> {
             let all = (raw_before + self.schema_tokens).max(1);
             notice.prefix_kept_percent = ((kept + self.schema_tokens) * 100 / all).min(100) as u8;
         }
-        notice.verbatim_percent = self.verbatim_percent();
+        (notice.verbatim_tokens, notice.verbatim_percent) = self.verbatim();
         self.outcome.compacted = true;
         self.outcome.notice = Some(notice);
     }
@@ -494,15 +494,17 @@ impl<P: Borrow<Policy>> Compactor<P> {
         self.cache.pieces().take(at).map(|piece| desk::piece_raw(&self.ledger, guard, piece)).sum()
     }
 
-    /// How much of the record, instructions aside, the view shows as it came.
-    fn verbatim_percent(&self) -> u8 {
+    /// How much of the record, instructions aside, the view shows as it came: calibrated tokens, and per cent.
+    fn verbatim(&self) -> (u64, u8) {
         let columns = &self.columns;
         let shown = self.cache.pieces().map(|piece| match piece {
             Piece::Entry { entry } if columns.kind(entry) != EntryKind::System => u64::from(columns.weight(entry)),
             _ => 0,
         });
         let all = columns.total_weight().saturating_sub(columns.system_weight()).max(1);
-        (shown.sum::<u64>().saturating_mul(100) / all).min(100) as u8
+        let raw = shown.sum::<u64>();
+        let percent = (raw.saturating_mul(100) / all).min(100) as u8;
+        (self.ledger.state().calibration().ratio().scale(raw), percent)
     }
 
     fn finish(&mut self, transcript: &dyn Transcript, overflow: bool) {

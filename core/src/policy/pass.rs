@@ -127,7 +127,7 @@ impl Pass {
         if budget.tail > room / 2 {
             budget.tail = (u128::from(budget.tail) * u128::from(room) / u128::from(budget.usable)).max(1) as u64;
         }
-        let mut depth = Depth::new(mode, &budget, turn.cache_cold);
+        let mut depth = Depth::new(mode, &budget);
         if let (Mode::Proactive, Some(economy)) = (mode, &policy.config().economy) {
             (budget, depth.fold) = economy.applied(budget, holding(columns, ledger, fixed, tokens));
             depth.goal = budget.target;
@@ -286,14 +286,15 @@ impl Pass {
                     let counts = matches!(stage, PipelineStage::Plan(stage) if stage.wants_pass(usize::MAX));
                     let asked = matches!(stage, PipelineStage::Summarize(_)) && self.tally.summary_to.is_some();
                     let met = self.tokens() <= self.depth.goal;
-                    let plans = matches!(stage, PipelineStage::Plan(_));
+                    let plans = !matches!(stage, PipelineStage::Summarize(_));
                     if (met && !counts && !asked) || (self.depth.again && (met || !plans)) {
                         self.stage += 1;
                         continue;
                     }
                     let rest = policy.config().stages.get(self.stage + 1..).unwrap_or_default();
-                    self.summary_follows =
-                        self.can_summarize && rest.iter().any(|next| matches!(next, PipelineStage::Summarize(_)));
+                    self.summary_follows = self.can_summarize
+                        && !self.depth.again
+                        && rest.iter().any(|next| matches!(next, PipelineStage::Summarize(_)));
                     match stage {
                         PipelineStage::Plan(stage) => {
                             self.run(policy, transcript, columns, stage.name(), |context| stage.plan(context));

@@ -269,6 +269,7 @@ fn notice_of(compactor: &Compactor<&Policy>, outcome: &Outcome, written: &Writte
         "detail": notice.map(|notice| notice.detail.clone()).unwrap_or_default(),
         "first_changed": first_changed,
         "prefix_bytes_kept": if foreign { 0 } else { kept },
+        "verbatim_tokens": notice.filter(|_| outcome.compacted).map(|notice| notice.verbatim_tokens),
         "verbatim_percent": notice.filter(|_| outcome.compacted).map(|notice| notice.verbatim_percent),
         "last_resort": notice.is_some_and(|notice| notice.last_resort),
         "history": match outcome.attachment.history {

@@ -268,7 +268,7 @@ impl Compaction {
 
     /// Prepare the next pass ahead of need, in the background, once the view reaches this share of the trigger (0.9 is a
     /// good one). It is committed at the turn at which a pass is due, or dropped when it does not apply any more.
-    /// Default: off.
+    /// Default: off. With [`economy`](Self::economy) passes are mostly due before that, and run in their turn.
     #[must_use]
     pub fn background(mut self, share_of_trigger: f64) -> Self {
         self.background = Some(Background::new(share_of_trigger));

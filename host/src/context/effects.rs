@@ -221,7 +221,7 @@ fn joined(adopted: Option<CompactionNotice>, outcome: &Outcome) -> Option<Compac
         first.detail.extend(second.detail.iter().cloned());
         first.first_changed = first.first_changed.min(second.first_changed);
         first.prefix_kept_percent = first.prefix_kept_percent.min(second.prefix_kept_percent);
-        first.verbatim_percent = second.verbatim_percent;
+        (first.verbatim_tokens, first.verbatim_percent) = (second.verbatim_tokens, second.verbatim_percent);
         first.summary = second.summary.clone().or(first.summary);
         first.summary_calls += second.summary_calls;
         let (a, b) = (&mut first.decided, second.decided);

@@ -167,7 +167,9 @@ pub struct PassRow {
     pub bytes_before: u64,
     /// Leading bytes of it that stayed.
     pub prefix_kept_bytes: u64,
-    /// How much of the record, instructions aside, the view shows as it came, in per cent.
+    /// Tokens of the record, instructions aside, that the view shows as they came.
+    pub verbatim_tokens: u64,
+    /// The same in per cent of the record, rounded down.
     pub verbatim_percent: u8,
     /// The ladder of last resorts was needed.
     pub ladder: bool,
