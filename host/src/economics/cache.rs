@@ -193,10 +193,15 @@ impl Cache {
     /// Under a rule with marks: the entry that was read and all marks are entries used at second `now`.
     pub(super) fn mark(&mut self, path: &PathSteps, found: Option<usize>, marks: &[usize], since: u64, now: u64) {
         let Self::Marked { entries, capacity, .. } = self else { return };
-        entries.retain(|entry| entry.touched >= since);
+        // The most recently used stand last, so the ones that ran out stand first.
+        while entries.front().is_some_and(|entry| entry.touched < since) {
+            entries.pop_front();
+        }
         for length in found.iter().chain(marks) {
             let hash = path.prefix(*length).hash;
-            entries.retain(|entry| entry.hash != hash);
+            if let Some(at) = entries.iter().rposition(|entry| entry.hash == hash) {
+                entries.remove(at);
+            }
             entries.push_back(Entry { length: *length, hash, touched: now });
         }
         while entries.len() > *capacity {
