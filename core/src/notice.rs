@@ -25,7 +25,8 @@ pub struct CompactionNotice {
     /// Tokens that a warm prompt cache would have held of the next request without the pass, and does not hold with it,
     /// less those that are not sent any more: how many more tokens that request has outside of the cached prefix. What is
     /// new since the last view is sent for the first time either way, and not among them. An upper bound on the first turn
-    /// after a restart whose last usage had been taken in: how much of the view was new is not known then.
+    /// after a restart of a state whose last usage had been taken in, and of one whose history was edited: how much of the
+    /// view was new is not known then.
     pub resent_tokens: u64,
     /// Lines for people: how full the window was, what each stage did, what plugins explained.
     pub detail: Vec<String>,

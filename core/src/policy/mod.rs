@@ -195,7 +195,7 @@ impl<P: Borrow<Policy>> Compactor<P> {
     /// A compactor that resumes from a stored state. The first [`sync`](Self::sync) fits it to the record.
     #[must_use]
     pub fn resume(policy: P, state: CompactionState) -> Self {
-        Self { stored: Some(state.sane()), ..Self::new(policy) }
+        Self { sent_raw: state.last_view.raw, stored: Some(state.sane()), ..Self::new(policy) }
     }
 
     /// The policy.
@@ -313,8 +313,12 @@ impl<P: Borrow<Policy>> Compactor<P> {
     pub fn handle_usage(&mut self, input_tokens: u64) -> Result<(), Refused> {
         // A resumed state that has not met its record yet knows the view that its last process handed out.
         let state = self.stored.as_mut().unwrap_or(&mut self.ledger.state);
-        self.sent_raw = self.sent_raw.max(state.last_view.raw);
         state.count(input_tokens)
+    }
+
+    /// Raw tokens of the view before the piece at `at`.
+    fn raw_before(&self, guard: &Guard<'_>, at: usize) -> u64 {
+        self.cache.pieces().take(at).map(|piece| desk::piece_raw(&self.ledger, guard, piece)).sum()
     }
 
     /// Starts a turn: decides whether a pass is due.
@@ -334,9 +338,6 @@ impl<P: Borrow<Policy>> Compactor<P> {
         if turn.overflow {
             state.last_view = crate::state::LastView::default();
         }
-        if self.sent_raw == 0 {
-            self.sent_raw = self.ledger.state.last_view.raw;
-        }
         let tokens = self.tokens();
         self.outcome = Outcome {
             tokens_before: tokens,
@@ -345,13 +346,14 @@ impl<P: Borrow<Policy>> Compactor<P> {
             attachment: self.attachment,
             ..Outcome::default()
         };
-        self.warm_raw = match self.changed {
-            Some(piece) => {
+        self.warm_raw = match (self.changed, self.attachment.history) {
+            (Some(piece), _) => {
                 let guard = guard(self.policy.borrow(), transcript, &self.columns);
                 Some(self.raw_before(&guard, piece) + self.schema_tokens)
             }
-            None if self.sent_raw > 0 || self.attachment.history == History::New => Some(self.sent_raw),
-            None => None,
+            (None, History::New) => Some(self.sent_raw),
+            (None, History::Grown) if self.sent_raw > 0 => Some(self.sent_raw),
+            _ => None,
         };
         self.pass = Pass::due(
             self.policy.borrow(),
@@ -487,11 +489,6 @@ impl<P: Borrow<Policy>> Compactor<P> {
         (notice.verbatim_tokens, notice.verbatim_percent) = self.verbatim();
         self.outcome.compacted = true;
         self.outcome.notice = Some(notice);
-    }
-
-    /// Raw tokens of the view before the piece at `at`.
-    fn raw_before(&self, guard: &Guard<'_>, at: usize) -> u64 {
-        self.cache.pieces().take(at).map(|piece| desk::piece_raw(&self.ledger, guard, piece)).sum()
     }
 
     /// How much of the record, instructions aside, the view shows as it came: calibrated tokens, and per cent.
