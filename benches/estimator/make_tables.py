@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
 """Writes core/src/estimate/tables.rs from the fitted weights.
 
-    python3 benches/estimator/make_tables.py path/to/dfa_weights.json > core/src/estimate/tables.rs
+    python make_tables.py WORK/weights.json > core/src/estimate/tables.rs
 
-The JSON maps "family|tau" to {"table": [38 * 37 integers, row-major state * 37 + class, unit 1/64 token]}.
-Of each family the safe variant is taken (fitted with quantile 0.87: it errs high on purpose).
+The JSON maps "family|symmetric" and "family|safe" to {"tau": …, "table": [40 rows of 37 integers]}: row-major, unit 1/64
+token, the last row for repetitions. The safe table is taken: it errs high on purpose.
 """
 
 import json
 import sys
 
-STATES, CLASSES, TAU = 38, 37, "0.87"
+ROWS, CLASSES = 40, 37
 
 # Key in the JSON, name in Rust, what it describes. The order is the order in `Family`.
 FAMILIES = [
@@ -30,14 +30,15 @@ FAMILIES = [
 HEAD = """\
 //! Fitted weights, one table a tokenizer family. Written by `benches/estimator/make_tables.py`: do not edit.
 //!
-//! `table[state * CLASSES + class]` is what a byte of that class costs in that state, in 1/64 token. One line a state.
+//! `table[state * CLASSES + class]` is what a byte of that class costs in that state, in 1/64 token. One line a state;
+//! the last line is what repetitions cost besides, by kind.
 """
 
 
 def table(key, weights):
-    cells = weights[f"{key}|{TAU}"]["table"]
-    if len(cells) != STATES * CLASSES:
-        sys.exit(f"{key}: {len(cells)} cells, expected {STATES * CLASSES}")
+    cells = weights[f"{key}|safe"]["table"]
+    if len(cells) != ROWS * CLASSES:
+        sys.exit(f"{key}: {len(cells)} cells, expected {ROWS * CLASSES}")
     if any(not isinstance(cell, int) or not -128 <= cell <= 127 for cell in cells):
         sys.exit(f"{key}: a cell is not an i8")
     return cells

@@ -1,12 +1,14 @@
 //! A finite automaton over bytes that guesses what a tokenizer would count.
 //!
-//! Each byte falls in one of 37 classes; a shared table moves between 38 states (position in a word, in
+//! Each byte falls in one of 37 classes; a shared table moves between 39 states (position in a word, in
 //! a number, in a run of spaces, the script one is in), and a table per tokenizer family says what the
-//! step costs in 1/64 token, possibly less than nothing. Summing that is all there is: no floats, no
-//! allocation, and no answer but one for the same bytes.
+//! step costs in 1/64 token, possibly less than nothing. Summing that, and what repeats ([`repeats`]), is all
+//! there is: no floats, no allocation, and no answer but one for the same bytes.
 
-const CLASSES: usize = 37;
-const STATES: usize = 38;
+use super::repeats;
+
+pub(super) const CLASSES: usize = 37;
+const STATES: usize = 39;
 const CELLS: usize = CLASSES * STATES;
 
 /// Texts shorter than this are walked in one go: what starting four walks costs would not come back.
@@ -16,8 +18,9 @@ const BLOCK: usize = 1 << 16;
 /// The row a text begins at: that of a new line.
 const NEW_TEXT: usize = NEWLINE * CLASSES;
 
-/// What each step costs, in 1/64 token: `weights[state * CLASSES + class]`.
-pub(super) type Weights = [i8; CELLS];
+/// What each step costs, in 1/64 token: `weights[state * CLASSES + class]`. The last row is what repetitions
+/// cost besides, by their kind.
+pub(super) type Weights = [i8; CELLS + CLASSES];
 
 // The states that transitions name. Those of the scripts are only ever reached by their lead bytes.
 const NEWLINE: usize = 0;
@@ -53,7 +56,9 @@ const E3: usize = 32;
 const HAN: usize = 34;
 const HANGUL: usize = 35;
 const EE_EF: usize = 36;
+/// Emoji, mostly: the lead, and what follows.
 const FOUR_BYTE: usize = 37;
+const FOUR_BYTES: usize = 38;
 
 const fn class_of(byte: u8) -> u8 {
     match byte {
@@ -134,6 +139,7 @@ const fn next_of(state: usize, class: usize) -> usize {
         },
         14..=22 => match state {
             E0 | E1 | E2 | E3 => state + 1,
+            FOUR_BYTE => FOUR_BYTES,
             _ => state,
         },
         23 => TWO_BYTE,
@@ -169,6 +175,12 @@ static CLASS: [u8; 256] = {
     table
 };
 
+/// The class of `byte`, below [`CLASSES`].
+#[inline(always)]
+fn class(byte: u8) -> usize {
+    usize::from(CLASS[usize::from(byte)])
+}
+
 /// Where the next state's row begins: `NEXT[state * CLASSES + class]` is already multiplied by
 /// `CLASSES`, which keeps a multiplication out of the one chain of dependent steps.
 static NEXT: [u16; CELLS] = {
@@ -186,7 +198,7 @@ static NEXT: [u16; CELLS] = {
 /// One step from `row` (where a state's row begins): the next row, and what the step costs.
 #[inline(always)]
 fn step(weights: &Weights, row: usize, byte: u8) -> (usize, i32) {
-    let cell = row + usize::from(CLASS[usize::from(byte)]);
+    let cell = row + class(byte);
     // Always so; said here, it keeps two checks and their panics out of the loops.
     if cell < CELLS { (usize::from(NEXT[cell]), i32::from(weights[cell])) } else { (row, 0) }
 }
@@ -219,7 +231,8 @@ fn correction(weights: &Weights, mut wrong: usize, mut right: usize, bytes: &[u8
 
 /// What `bytes` cost, in 1/64 token, as one text walked from its beginning.
 pub(super) fn weigh(weights: &Weights, bytes: &[u8]) -> i64 {
-    let (mut row, mut sum) = (NEW_TEXT, 0);
+    let mut row = NEW_TEXT;
+    let mut sum = weights.last_chunk().map_or(0, |costs| repeats::weigh(costs, bytes));
     for block in bytes.chunks(BLOCK) {
         let (end, cost) = if block.len() < SPLIT_FROM { walk(weights, row, block) } else { four(weights, row, block) };
         (row, sum) = (end, sum + i64::from(cost));
@@ -266,14 +279,14 @@ mod tests {
     use crate::estimate::tables::{O200K, QWEN35};
 
     fn plainly(weights: &Weights, bytes: &[u8]) -> i64 {
-        i64::from(walk(weights, NEW_TEXT, bytes).1)
+        i64::from(walk(weights, NEW_TEXT, bytes).1) + repeats::weigh(weights.last_chunk().unwrap(), bytes)
     }
 
     #[test]
     fn a_line_feed_and_a_tab_forget_all_that_was_before() {
         for row in NEXT.chunks(CLASSES) {
-            assert_eq!(usize::from(row[usize::from(CLASS[usize::from(b'\n')])]), NEWLINE * CLASSES);
-            assert_eq!(usize::from(row[usize::from(CLASS[usize::from(b'\t')])]), TAB * CLASSES);
+            assert_eq!(usize::from(row[class(b'\n')]), NEWLINE * CLASSES);
+            assert_eq!(usize::from(row[class(b'\t')]), TAB * CLASSES);
         }
     }
 

@@ -107,7 +107,7 @@ impl ByteEstimator {
     ///
     /// let o200k = ByteEstimator::for_model("gpt-5");
     /// assert_eq!(o200k.tokens(""), 0);
-    /// assert_eq!(o200k.tokens("The quick brown fox jumps over the lazy dog."), 13); // truly 10
+    /// assert_eq!(o200k.tokens("The quick brown fox jumps over the lazy dog."), 11); // truly 10
     /// assert_eq!(ByteEstimator::BytesPer4.tokens("12345"), 2);
     /// ```
     #[must_use]
@@ -290,7 +290,7 @@ mod tests {
     fn numbers_are_pinned() {
         let text = "fn main() {\n    let total_count = 0x1F3a + 12345; // naïve – 汉字 かな Привет שלום नमस्ते 🙂\n}\n";
         let found: Vec<u32> = ByteEstimator::all().map(|estimator| estimator.tokens(&text.repeat(10))).collect();
-        assert_eq!(found, [315, 402, 552, 472, 501, 468, 415, 577, 536, 443, 480, 522]);
+        assert_eq!(found, [315, 389, 560, 490, 497, 476, 441, 568, 517, 439, 471, 512]);
     }
 
     #[test]
