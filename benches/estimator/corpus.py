@@ -8,6 +8,7 @@ source over its files. Everything is drawn from a fixed seed. WORK/manifest.md d
 
 import collections
 import fnmatch
+import html
 import json
 import math
 import random
@@ -29,8 +30,6 @@ BLANKS = re.compile(r"[ \t]*\n\s*\n\s*")
 
 def stripped(text):
     """The text between tags, entities resolved."""
-    import html
-
     return BLANKS.sub("\n\n", html.unescape(TAGS.sub("", text))).strip()
 
 

