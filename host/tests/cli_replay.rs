@@ -115,7 +115,8 @@ fn every_turn_prints_a_row_for_every_call() {
     let first = |line: &str| line.split_whitespace().next().unwrap_or_default().trim_start_matches('*').parse::<u64>();
     let rows: Vec<u64> = done.text().lines().take_while(|line| !line.contains("a pass ran")).flat_map(first).collect();
     assert_eq!(rows, (1..=129).collect::<Vec<u64>>());
-    assert!(done.text().contains("\n    *") || done.text().contains(" *66"), "turns with a pass are marked");
+    let marked = |line: &str| line.trim_start().starts_with('*') && first(line).is_ok();
+    assert!(done.text().lines().any(marked), "turns with a pass are marked");
 }
 
 #[test]
@@ -263,7 +264,8 @@ fn a_replay_is_the_same_every_time() {
 #[test]
 fn a_replay_and_compact_take_the_same_decisions() {
     let path = session("support.openai-chat.json");
-    let found = replay(&path, 12_000, &["--json", "--summarizer", "none"]).good().json();
+    // By the seeds' rule the wording of markers makes least of a difference.
+    let found = replay(&path, 12_000, &["--json", "--summarizer", "none", "--weigher", "bytes4"]).good().json();
     let last = found["sessions"][0]["turns"].as_array().unwrap().last().unwrap()["tokens"].as_u64().unwrap();
     // The same calls, one by one.
     let source: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
@@ -275,7 +277,8 @@ fn a_replay_and_compact_take_the_same_decisions() {
             let upto = if message["role"] == "assistant" { at } else { at + 1 };
             let body =
                 serde_json::json!({"model": source["model"], "tools": source["tools"], "messages": messages[..upto]});
-            let done = room.compact(12_000, body.to_string().as_bytes(), &["--no-recall-tool"]).good();
+            let done =
+                room.compact(12_000, body.to_string().as_bytes(), &["--no-recall-tool", "--weigher", "bytes4"]).good();
             tokens = done.number("tokens_after");
         }
     }

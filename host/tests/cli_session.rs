@@ -30,7 +30,10 @@ fn check_step(talk: &Talk, before: &[u8], done: &Compacted) {
         let (old, new) = (talk.messages_in(before), talk.messages_in(after));
         assert_eq!(old[..first], new[..first]);
         assert_ne!(old.get(first), new.get(first));
-        assert!(after[kept..].starts_with(new[first].to_string().as_bytes()), "the first changed message starts there");
+        // Whatever the order of its keys.
+        let there = serde_json::Deserializer::from_slice(&after[kept..]).into_iter::<serde_json::Value>().next();
+        let there = there.and_then(Result::ok);
+        assert_eq!(there.as_ref(), new.get(first), "the first changed message, {first}, starts there");
     } else {
         assert_eq!(done.notice["first_changed"], serde_json::Value::Null);
         assert_eq!(before[..view_end(before)], after[..view_end(before)], "the view before is a prefix");
@@ -42,6 +45,8 @@ fn check_step(talk: &Talk, before: &[u8], done: &Compacted) {
 fn while_nothing_is_decided_a_view_begins_with_the_one_before() {
     for protocol in Protocol::ALL {
         for more in [&[][..], &["--summarizer", "extractive"], &["--preset", "five-stage", "--max-entries", "30"]] {
+            // Sizes of turns and the number of passes are by the seeds' rule.
+            let more = &[more, &["--weigher", "bytes4"]].concat()[..];
             let (room, mut talk) = (Room::new(), Talk::new(protocol));
             let mut before = room.compact(WINDOW, &talk.body(), more).good().out().to_vec();
             let mut passes = 0;
@@ -51,7 +56,7 @@ fn while_nothing_is_decided_a_view_begins_with_the_one_before() {
                     talk.user("Go on, please.");
                 }
                 let done = room.compact(WINDOW, &talk.body(), more).good();
-                if more.is_empty() || more[0] == "--summarizer" {
+                if more[0] != "--preset" {
                     check_step(&talk, &before, &done);
                 }
                 passes += usize::from(done.compacted());
