@@ -106,7 +106,7 @@ const TURNS: u32 = 400;
 fn a_pass_that_breaks_the_prefix_early_goes_deep() {
     for window in [64_000, 200_000] {
         let sent = play(&Policy::default(), window, TURNS, true, 0);
-        // As deep as the target alone, the same session sends 246 and 276 per cent, with a summary in every other pass.
+        // Folding no deeper than the target, the same session sends 207 per cent at 64,000, with 32 summaries in 58 passes.
         assert!(sent.uncovered_percent() <= 200, "{window}: {sent:?}");
         assert!(sent.summaries * 4 <= sent.passes, "{window}: {sent:?}");
     }

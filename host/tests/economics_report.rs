@@ -94,6 +94,8 @@ fn sample(turns: u64, window: u64) -> ReplayReport {
                 first_changed: Some(first as u64),
                 bytes_before: before * 4,
                 prefix_kept_bytes: kept * 4,
+                verbatim_tokens: after / 2,
+                verbatim_percent: 20,
                 ladder: report.passes.len() == 4,
                 break_even: Some(break_even(row, before, kept, before - after)),
                 detail: vec![
@@ -196,6 +198,8 @@ fn small() -> ReplayReport {
                 first_changed: Some(17),
                 bytes_before: 217_240,
                 prefix_kept_bytes: 67_344,
+                verbatim_tokens: 30_210,
+                verbatim_percent: 55,
                 ..PassRow::default()
             },
             PassRow {
@@ -205,6 +209,8 @@ fn small() -> ReplayReport {
                 tokens_before: 140_688,
                 tokens_after: 9_093,
                 decided: Decided { covered: 1_284, ..Decided::default() },
+                verbatim_tokens: 8_100,
+                verbatim_percent: 3,
                 ladder: true,
                 ..PassRow::default()
             },
@@ -232,6 +238,7 @@ window  64,000 tokens, 47,616 usable; compacts above 40,473 down to 28,569
         reactive_summary
         (aggressive)
 ! the ladder of last resorts was needed
+at least 8,100 tokens of the record (3 %) stood word for word after every pass
 
                            this policy  no compaction
 turns                            1,200          1,200
