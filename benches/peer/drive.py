@@ -9,7 +9,7 @@ POLICY is one of `nothing`, `drop-oldest`, `keep-newest-3` (what people do witho
 import asyncio
 import sys
 
-from record import RESERVE, SUMMARY_CHARS, Trace, counted, encode, read_workload, size
+from record import RESERVE, SUMMARY_CHARS, Trace, counted, encode, read_workload, size, summary
 
 
 def nothing(window, workload, trace):
@@ -80,8 +80,7 @@ async def lovia(window, workload, trace):
             self.calls += 1
             taken = sum(size([encode(message)]) for message in entries_to_openai_messages(list(entries)))
             pending.append([taken + len(prior_summary or ""), SUMMARY_CHARS])
-            text = "\n".join(f"{section}\nfold {self.calls}" for section in REQUIRED_SECTIONS)
-            return (text + " " + "x" * SUMMARY_CHARS)[:SUMMARY_CHARS]
+            return summary(REQUIRED_SECTIONS, self.calls)
 
     class Provider:
         name, model, supports_json_schema = "stub", "stub-model", False
@@ -122,7 +121,7 @@ async def harness(window, workload, trace, tiered):
         made += 1
         asked = sum(len(str(part.content).encode()) for m in messages for part in m.parts if hasattr(part, "content"))
         pending.append([asked, SUMMARY_CHARS])
-        return ModelResponse(parts=[TextPart(content=(f"fold {made} " + "x" * SUMMARY_CHARS)[:SUMMARY_CHARS])])
+        return ModelResponse(parts=[TextPart(content=summary((), made))])
 
     model = FunctionModel(summarize)
     usable = window - RESERVE

@@ -23,7 +23,7 @@ import time
 from lovia.context import ClearToolResults, Compaction, CompactionRequest, OffloadToolResults
 from lovia.context.prompts import REQUIRED_SECTIONS
 from lovia.transcript import AssistantTextEntry, InputEntry, ToolCallEntry, ToolResultEntry, to_json_safe
-from record import SUMMARY_CHARS
+from record import summary
 from workload import Workload
 
 
@@ -32,8 +32,7 @@ class Summarizer:
 
     async def summarize(self, entries, *, req, prior_summary=None):
         self.made += 1
-        text = "\n".join(f"{section}\nfold {self.made}" for section in REQUIRED_SECTIONS)
-        return (text + " " + "x" * SUMMARY_CHARS)[:SUMMARY_CHARS]
+        return summary(REQUIRED_SECTIONS, self.made)
 
 
 class Provider:

@@ -184,7 +184,11 @@ def main():
     pairs = [(name, window) for window in windows for name in names]
     with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
         done = pool.map(lambda pair: run(options, *pair), pairs)
-        results = dict(zip(pairs, done))
+        try:
+            results = dict(zip(pairs, done))
+        except SystemExit:
+            pool.shutdown(cancel_futures=True)
+            raise
     if options.json:
         with open(options.json, "w", encoding="utf-8") as out:
             json.dump([results[pair] for pair in pairs], out, indent=1)

@@ -14,6 +14,9 @@ use crate::workload::{Workload, counted};
 /// Characters of every summary, for all policies.
 const SUMMARY_CHARS: usize = 4_000;
 
+/// What fills a summary: words, since a tokenizer does not take a run of one letter for text.
+const FILLER: &str = "what was done so far is noted here, and what is still to do; ";
+
 /// The first entries of a record: what exists when a call is made.
 struct Until<'a> {
     whole: &'a WireTranscript,
@@ -41,6 +44,7 @@ pub(crate) fn play(path: &Path, name: &str, window: u64, options: &PolicyOptions
     let mut trace = Writer::new(BufWriter::new(stdout().lock()), &Head { policy: name.into(), window })?;
     let mut compactor = Compactor::new(&policy);
     let mut written = 0;
+    let mut refused = Vec::new();
     let mut messages: usize = workload.turns.first().map_or(0, Vec::len);
     let mut entries = 0;
     for turn in workload.turns.iter().skip(1) {
@@ -71,7 +75,13 @@ pub(crate) fn play(path: &Path, name: &str, window: u64, options: &PolicyOptions
         let sent = split(&view.bytes, &view.message_starts)?;
         let count = counted(size(&sent));
         trace.request(sent, compactor.outcome().compacted, summaries)?;
-        compactor.handle_usage(count).map_err(|why| format!("the count {count} was refused: {why:?}"))?;
+        // As in an agent that runs: what is refused teaches nothing, and the turns go on.
+        if let Err(why) = compactor.handle_usage(count) {
+            refused.push(format!("{count} ({why:?})"));
+        }
+    }
+    if let Some(first) = refused.first() {
+        eprintln!("{name} at {window}: {} counts of the provider were refused, the first {first}", refused.len());
     }
     Ok(())
 }
@@ -92,7 +102,7 @@ fn summary(sections: &[&str], number: usize, chars: usize) -> String {
     for section in sections {
         text.push_str(&format!("## {section}\nfold {number}\n"));
     }
-    text.extend(std::iter::repeat_n('x', chars.saturating_sub(text.len())));
+    text.extend(FILLER.chars().cycle().take(chars.saturating_sub(text.len())));
     text.truncate(chars);
     text
 }
