@@ -205,7 +205,7 @@ impl Outgoing {
     fn resume(&self, pieces: &[ViewPiece], common: usize) -> (usize, usize) {
         for at in (1..=common).rev() {
             // What was written last must have had a message begin here, too, or end here.
-            if self.begins(pieces, at) && (at < common || self.begins(&self.pieces, at)) {
+            if self.begins(pieces, at) && self.begins(&self.pieces, at) {
                 return (at, self.messages_before(at));
             }
         }
