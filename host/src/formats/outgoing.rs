@@ -250,8 +250,9 @@ impl Outgoing {
         let mut most = None;
         for (piece, message) in self.pieces[..pieces].iter().zip(&self.list.message_of_piece[..pieces]).rev() {
             most = most.max(*message);
-            let answers = self.unit(piece).is_none_or(|(_, kind)| kind == EntryKind::ToolResult);
-            if message.is_some() && !(answers && !matches!(piece, ViewPiece::Note(_))) {
+            let is_note = matches!(piece, ViewPiece::Note(_));
+            let ends = is_note || self.unit(piece).is_some_and(|(_, kind)| kind != EntryKind::ToolResult);
+            if ends && message.is_some() {
                 break;
             }
         }
