@@ -113,8 +113,23 @@ fn view(record: &Record, choices: &[u8], cut: usize) -> View {
     View::new(pieces)
 }
 
+/// Found by chance: an item that the protocol does not show stood where the view was cut, and what had followed it stayed.
+#[test]
+fn a_view_cut_within_a_message_is_written_without_the_rest_of_it() {
+    let mut record = Record::new();
+    record.push(Message::user("go"));
+    (0..2).flat_map(|at| next(&record, 7, at)).collect::<Vec<_>>().into_iter().for_each(|item| record.push(item));
+    let whole = View::of(&record);
+    let cut = View::new((0..record.len() - 1).map(ViewPiece::Entry).collect());
+    for format in PROTOCOLS {
+        compare(&record, &whole, format);
+        compare(&record, &cut, format);
+        compare(&record, &whole, format);
+    }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 150, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
     #[test]
     fn a_view_written_on_top_of_another_is_the_view_written_from_nothing(
@@ -165,7 +180,7 @@ fn over_whole_sessions_the_bytes_are_those_from_nothing_and_calm_turns_cost_what
                     PolicyConfig { context_window: Some(window), ..PolicyConfig::default() }.build().unwrap();
                 let mut compactor = Compactor::new(&policy);
                 let mut record = Record::new();
-                let mut last = 0;
+                let (mut last, mut turn) = (0, 0);
                 for &len in &conversation.calls {
                     let new = messages(&conversation.transcript, len, record.len());
                     let said: usize = new.iter().flat_map(|m| m.entries()).map(json_bytes).sum();
@@ -174,7 +189,14 @@ fn over_whole_sessions_the_bytes_are_those_from_nothing_and_calm_turns_cost_what
                     compactor.begin(&record, Turn::default());
                     settle(&mut compactor, &record, SummarizerKind::None, None);
                     let view = View::new(compactor.view().pieces().map(owned).collect());
-                    let (bytes, kept) = compare(&record, &view, format);
+                    // From nothing it takes long, so not every time.
+                    turn += 1;
+                    let (bytes, kept) = if turn % 5 == 0 || compactor.outcome().compacted {
+                        compare(&record, &view, format)
+                    } else {
+                        let written = record.write(&view, format).unwrap();
+                        (written.messages.len(), written.kept())
+                    };
                     let outcome = compactor.outcome();
                     if !outcome.compacted && outcome.first_changed.is_none() && last > 0 {
                         calm_turns += 1;

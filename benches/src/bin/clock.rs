@@ -137,19 +137,24 @@ fn turns(table: &mut Table, scale: &Scale) {
     table.row(&Row::new(what, measured, "≥ 1,000×", against.ratio_of_least() >= 1_000.0));
 
     let record = Until { whole: &large.whole, len: large.len };
-    // Into a list that is kept from turn to turn, as a host keeps one.
-    let mut list = Vec::with_capacity(large.compactor.view().len());
+    // Each piece is handed out once, as to a host that writes them.
     let lend = || {
         cpu_time(|| {
-            list.clear();
-            list.extend(large.compactor.view().pieces());
+            large.compactor.view().pieces().for_each(|piece| {
+                std::hint::black_box(piece);
+            })
         })
     };
     let copy = || cpu_time(|| (0..record.len).map(|entry| Entry::copy_of(&record, entry)).collect::<Vec<_>>());
     let views = Pairs::take(scale.pairs, lend, copy);
     let (ours, theirs) = views.least();
     let measured = format!("{} ({} to {:.1} ms)", ratios(&views), us(ours), theirs.as_secs_f64() * 1e3);
-    table.row(&Row::new("4 view copied, against lent", measured, "≥ 100×", views.ratio_of_least() >= 100.0));
+    table.row(&Row::new(
+        "4 every entry of a view copied, against every piece of it lent",
+        measured,
+        "≥ 100×",
+        views.ratio_of_least() >= 100.0,
+    ));
 }
 
 fn states(table: &mut Table, scale: &Scale) {

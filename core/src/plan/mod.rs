@@ -249,6 +249,10 @@ pub trait Desk {
     fn propose(&mut self, proposal: Proposal) -> Result<u64, Refusal>;
     /// The rule for a tool.
     fn tool_rule(&self, name: &str) -> ToolRule;
+    /// Whether there are rules for tools; true when that is not known. Without any no name is looked up.
+    fn has_tool_rules(&self) -> bool {
+        true
+    }
     /// The first group at or after `group` that no note covers; the number of groups when there is none.
     fn next_open_group(&self, group: usize) -> usize;
     /// One line for the notice.
@@ -392,6 +396,7 @@ impl<'a> StageContext<'a> {
     /// dropped first come first, those of tools never to be touched not at all.
     #[must_use]
     pub fn results(&self) -> Vec<usize> {
+        let ruled = self.desk.has_tool_rules();
         let mut first = Vec::new();
         let mut group = self.desk.next_open_group(0);
         // A group has one as a rule.
@@ -401,7 +406,8 @@ impl<'a> StageContext<'a> {
                 if self.columns.kind(entry) != EntryKind::ToolResult || self.columns.is_orphan(entry) {
                     continue;
                 }
-                match self.desk.tool_rule(self.tool_name(entry)) {
+                let rule = if ruled { self.desk.tool_rule(self.tool_name(entry)) } else { ToolRule::Ordinary };
+                match rule {
                     ToolRule::Never => {}
                     ToolRule::DropFirst => first.push(entry),
                     _ => others.push(entry),

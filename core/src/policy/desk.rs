@@ -96,6 +96,10 @@ impl Desk for PassDesk<'_> {
         self.guard.tool_rule(name)
     }
 
+    fn has_tool_rules(&self) -> bool {
+        !self.guard.tools.is_empty()
+    }
+
     fn next_open_group(&self, group: usize) -> usize {
         self.ledger.next_open_group(self.guard.columns, group)
     }

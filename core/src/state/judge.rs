@@ -73,8 +73,8 @@ impl Ledger {
             if kind != EntryKind::ToolResult || columns.is_orphan(entry) {
                 return Err(Refusal::WrongKind);
             }
-            let tool = transcript.entry(columns.pair(entry) as usize).name;
-            if guard.tool_rule(tool) == ToolRule::Never && !guard.last_resort {
+            let tool = || transcript.entry(columns.pair(entry) as usize).name;
+            if !guard.tools.is_empty() && guard.tool_rule(tool()) == ToolRule::Never && !guard.last_resort {
                 return Err(Refusal::Exempt);
             }
             Ok(())

@@ -3,6 +3,7 @@
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use foreshorten::{
     drive::SummarizerChoice,
@@ -82,6 +83,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     options.build(Some(args.window), "", true, false)?;
 
     let (paths, named) = expand(&args.files)?;
+    // Of more sessions than this only the overview is printed, so no more are kept whole.
+    let in_full = args.json || args.every_turn || args.html.is_some();
+    let made = AtomicUsize::new(0);
     let bars = MultiProgress::new();
     let terminal = std::io::stderr().is_terminal();
     let one = |path: &PathBuf| -> Result<Vec<ReplayReport>, Failure> {
@@ -110,6 +114,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
             let name = path.display().to_string();
             report.session =
                 if several && !report.session.is_empty() { format!("{name}: {}", report.session) } else { name };
+            if made.fetch_add(1, Ordering::Relaxed) >= MANY && !in_full {
+                report.keep_totals();
+            }
             reports.push(report);
             if let Some(bar) = bar {
                 bar.finish_and_clear();

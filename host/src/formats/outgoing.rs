@@ -205,7 +205,7 @@ impl Outgoing {
     fn resume(&self, pieces: &[ViewPiece], common: usize) -> (usize, usize) {
         for at in (1..=common).rev() {
             // What was written last must have had a message begin here, too, or end here.
-            if self.begins(pieces, at) && (at < common || self.begins(&self.pieces, at)) {
+            if self.begins(pieces, at) && self.begins(&self.pieces, at) {
                 return (at, self.messages_before(at));
             }
         }
@@ -250,8 +250,9 @@ impl Outgoing {
         let mut most = None;
         for (piece, message) in self.pieces[..pieces].iter().zip(&self.list.message_of_piece[..pieces]).rev() {
             most = most.max(*message);
-            let answers = self.unit(piece).is_none_or(|(_, kind)| kind == EntryKind::ToolResult);
-            if message.is_some() && !(answers && !matches!(piece, ViewPiece::Note(_))) {
+            let is_note = matches!(piece, ViewPiece::Note(_));
+            let ends = is_note || self.unit(piece).is_some_and(|(_, kind)| kind != EntryKind::ToolResult);
+            if ends && message.is_some() {
                 break;
             }
         }

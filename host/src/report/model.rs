@@ -48,6 +48,18 @@ pub struct ReplayReport {
     pub plugins: Account,
 }
 
+impl ReplayReport {
+    /// Lets go of what is told turn by turn: totals stay, and how many passes there were. A folder of sessions is told in one
+    /// table, and must not cost memory for all of their turns.
+    pub fn keep_totals(&mut self) {
+        (self.turns, self.levels) = (Vec::new(), Vec::new());
+        self.baselines.iter_mut().for_each(|baseline| baseline.cumulative = Vec::new());
+        for pass in &mut self.passes {
+            (pass.reasons, pass.detail) = (Vec::new(), Vec::new());
+        }
+    }
+}
+
 /// The chosen row of the price table, for show.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct PriceLabel {
