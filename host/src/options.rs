@@ -530,7 +530,7 @@ impl PolicyOptions {
             let units = u128::from(price) * 10_000 / u128::from(row.input.max(1));
             u32::try_from(units).unwrap_or(u32::MAX)
         };
-        let output = row.output.map_or(CachePrice::default().output, relative);
+        let output = row.output.map_or_else(|| CachePrice::default().output, relative);
         let price = CachePrice { write: relative(row.write), read: relative(row.read), output };
         self.cache_price = self.cache_price.or(Some(price));
     }
