@@ -22,10 +22,15 @@ fn turn(compactor: &mut Compactor<&Policy>, record: &OwnedTranscript) -> Option<
     compactor.outcome().notice.clone().filter(|_| compactor.outcome().compacted)
 }
 
+/// Words, about as many bytes: a run of one letter would weigh next to nothing.
+fn words(bytes: usize) -> String {
+    "some words of a result, line by line\n".repeat(bytes / 37)
+}
+
 fn call(record: &mut OwnedTranscript, number: usize, bytes: usize) {
     let id = format!("call_{number}");
     record.push(Entry::tool_call(id.clone(), "read", format!("{{\"n\":{number}}}")));
-    record.push(Entry::tool_result(id, format!("{number} {}", "x".repeat(bytes))));
+    record.push(Entry::tool_result(id, format!("{number} {}", words(bytes))));
 }
 
 fn begun() -> OwnedTranscript {
@@ -94,10 +99,10 @@ fn what_the_record_itself_broke_is_not_the_pass() {
         record.push(Entry::user("Go on meanwhile."));
         for number in 0..1_000 {
             call(&mut record, number, 1_000);
-            if compactor.tokens() > WINDOW / 2 * 80 / 100 {
+            if compactor.tokens() > WINDOW / 2 * 70 / 100 {
                 // With the next turn the trigger is passed.
                 if late {
-                    record.push(Entry::tool_result("slow", "x".repeat(2_000)));
+                    record.push(Entry::tool_result("slow", words(2_000)));
                 }
                 call(&mut record, number + 1, 2_000);
             }

@@ -75,7 +75,7 @@ fn the_sessions_reach_everything() {
         ("pieces: entries", sum.pieces[0], 5_000),
         ("pieces: texts", sum.pieces[1], 500),
         ("pieces: elided", sum.pieces[2], 20),
-        ("pieces: arguments", sum.pieces[3], 20),
+        ("pieces: arguments", sum.pieces[3], 15),
         ("pieces: notes", sum.pieces[4], 300),
         ("pieces: stand-ins", sum.pieces[5], 80),
         ("level: elided", sum.levels[1], 20),
