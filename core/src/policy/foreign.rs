@@ -11,7 +11,7 @@ use super::{
     pass::{Pass, Phase},
 };
 use crate::{
-    budget::Mode,
+    budget::{Mode, TokenBudget},
     config::Policy,
     plan::StageContext,
     state::Ledger,
@@ -73,6 +73,7 @@ impl<P: Borrow<Policy>> Compactor<P> {
             && let Phase::External { draft } = &mut pass.phase
         {
             *draft = None;
+            pass.failed.push(pass.stage);
             pass.say(why);
         }
     }
@@ -90,7 +91,9 @@ impl Pass {
             return None;
         }
         let guard = self.guard(policy, transcript, columns);
-        let (budget, tail, pin_tokens) = (self.budget, self.tail_start, self.pin_tokens());
+        // In a second round the target is deeper, for those that run elsewhere as well.
+        let budget = TokenBudget { target: self.depth.goal, ..self.budget };
+        let (tail, pin_tokens) = (self.tail_start, self.pin_tokens());
         let (schema_tokens, summary_follows) = (self.schema_tokens, self.summary_follows);
         let aggressive = self.mode() == Mode::Aggressive;
         let Phase::External { draft } = &mut self.phase else { return None };
@@ -124,6 +127,7 @@ impl Pass {
 
     fn drop_draft(&mut self, why: &str) {
         if matches!(self.phase, Phase::External { .. }) {
+            self.failed.push(self.stage);
             self.next_stage();
             self.say(why);
         }

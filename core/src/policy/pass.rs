@@ -45,6 +45,8 @@ pub(super) struct Pass {
     pub(super) summary_follows: bool,
     pub(super) phase: Phase,
     pub(super) depth: Depth,
+    /// Places of stages that run elsewhere and failed: they are not called again in this pass.
+    pub(super) failed: Vec<usize>,
     pub(super) tally: Tally,
     reasons: Vec<String>,
     pub(super) notice: CompactionNotice,
@@ -167,6 +169,7 @@ impl Pass {
             summary_follows: false,
             phase: Phase::Stages,
             depth,
+            failed: Vec::new(),
             tally: Tally { lines_left: MAX_LINES, ..Tally::default() },
             reasons: Vec::new(),
             notice: CompactionNotice::default(),
@@ -286,7 +289,7 @@ impl Pass {
                     let counts = matches!(stage, PipelineStage::Plan(stage) if stage.wants_pass(usize::MAX));
                     let asked = matches!(stage, PipelineStage::Summarize(_)) && self.tally.summary_to.is_some();
                     let met = self.tokens() <= self.depth.goal;
-                    let plans = !matches!(stage, PipelineStage::Summarize(_));
+                    let plans = !matches!(stage, PipelineStage::Summarize(_)) && !self.failed.contains(&self.stage);
                     if (met && !counts && !asked) || (self.depth.again && (met || !plans)) {
                         self.stage += 1;
                         continue;

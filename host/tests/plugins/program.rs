@@ -102,7 +102,7 @@ fn compact_takes_a_stage_and_a_summarizer_and_keeps_their_state() {
     assert!(out.stdout.len() < 30_000, "{}", out.stdout.len());
     let notice: serde_json::Value = serde_json::from_str(&notice).unwrap();
     let account = &notice["plugins"]["dedupe-reads"];
-    assert!(account["calls"] == 1 && account["tokens_saved"].as_u64() > Some(0), "{notice}");
+    assert!(account["calls"].as_u64() > Some(0) && account["tokens_saved"].as_u64() > Some(0), "{notice}");
 }
 
 /// A report as JSON, without what each plugin used up: time is never the same twice, and a library has no fuel.
