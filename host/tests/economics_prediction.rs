@@ -251,7 +251,11 @@ fn passes_move_to_where_the_cache_is_cold() {
             |report: &ReplayReport| report.passes.iter().map(|pass| pass.break_even.unwrap().loss).sum::<Money>();
         let place = format!("{id} at {window}: {:?} told, {:?} not told", cold(&told), cold(&not_told));
         assert!(cold(&told).len() > cold(&not_told).len(), "{place}");
-        assert!(cold(&told).len() * 2 >= told.passes.len(), "half of the passes are there: {place} of {}", told.passes.len());
+        assert!(
+            cold(&told).len() * 2 >= told.passes.len(),
+            "half of the passes are there: {place} of {}",
+            told.passes.len()
+        );
         for pass in told.passes.iter().filter(|pass| (pass.turn - 1).is_multiple_of(calls)) {
             let loan = pass.break_even.unwrap();
             assert_eq!((loan.resent_tokens, loan.loss), (0, Money::ZERO), "{place}");
