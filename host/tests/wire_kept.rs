@@ -79,12 +79,11 @@ fn next(record: &Record, pick: u8, at: usize) -> Vec<Message> {
         ],
         8 => {
             // A message of results that the user adds a word to.
-            let results: Vec<String> = open
+            let results = open
                 .iter()
                 .take(2)
-                .map(|id| format!(r#"{{"type":"tool_result","tool_use_id":"{id}","content":"r{at}","cache_control":{{"type":"ephemeral"}}}}"#))
-                .collect();
-            let blocks = results.into_iter().chain([format!(r#"{{"type":"text","text":"and {at}"}}"#)]);
+                .map(|id| format!(r#"{{"type":"tool_result","tool_use_id":"{id}","content":"r{at}","cache_control":{{"type":"ephemeral"}}}}"#));
+            let blocks = results.chain([format!(r#"{{"type":"text","text":"and {at}"}}"#)]);
             vec![raw(
                 Format::AnthropicMessages,
                 format!(r#"{{"role":"user","content":[{}]}}"#, blocks.collect::<Vec<_>>().join(", ")),
