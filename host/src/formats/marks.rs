@@ -92,7 +92,7 @@ fn count(format: Format, message: Json<'_>) -> usize {
 /// caller's or of an earlier place, no other is added. Content that is one string becomes a list of one block.
 ///
 /// `mark` is the JSON of the mark where the protocol has several (Anthropic's `ttl`); empty for the usual one. `list` must
-/// be well-formed, as [`WireView::messages`] is.
+/// be well-formed, as [`WireList::messages`](super::WireList::messages) is.
 #[must_use]
 pub fn place_cache_marks(format: Format, list: &str, mark: &str, places: &[usize], most: usize) -> (String, bool) {
     let messages: Vec<Json<'_>> = Json::at(list, 0).items().collect();
