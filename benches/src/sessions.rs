@@ -1,6 +1,6 @@
 //! Sessions made up for measuring: the same from run to run, and of any length.
 
-use foreshorten_core::transcript::{Entry, EntryRef, OwnedTranscript, PartRef, Transcript};
+use foreshorten_core::transcript::{Entry, OwnedTranscript};
 
 /// Entries of one round: what the assistant says, its call, and the result.
 pub const ROUND: usize = 3;
@@ -55,27 +55,4 @@ pub fn output(seed: usize, bytes: usize) -> String {
     }
     text.truncate(bytes);
     text
-}
-
-/// The first entries of a record.
-#[derive(Clone, Copy, Debug)]
-pub struct Until<'a> {
-    /// All of it.
-    pub whole: &'a OwnedTranscript,
-    /// How many there are yet.
-    pub len: usize,
-}
-
-impl Transcript for Until<'_> {
-    fn len(&self) -> usize {
-        self.len
-    }
-
-    fn entry(&self, index: usize) -> EntryRef<'_> {
-        self.whole.entry(index)
-    }
-
-    fn part(&self, index: usize, part: usize) -> PartRef<'_> {
-        self.whole.part(index, part)
-    }
 }

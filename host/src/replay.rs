@@ -6,7 +6,7 @@ use foreshorten_core::{
     Compactor, Policy, Turn,
     budget::Mode,
     plan::Level,
-    transcript::{Columns, EntryKind, EntryRef, PartRef, Transcript},
+    transcript::{Columns, EntryKind, PartRef, Transcript, Until},
     view::Piece,
 };
 
@@ -40,25 +40,6 @@ pub struct Setting<'a> {
     pub pauses: Pauses,
     /// Whether the policy is told that the cache has expired ([`Turn::cache_cold`]), as a host does that has a clock.
     pub tell_cold: bool,
-}
-
-/// The first entries of a record: what existed when a call was made.
-#[derive(Clone, Copy, Debug)]
-struct Until<'a, T> {
-    whole: &'a T,
-    len: usize,
-}
-
-impl<T: Transcript> Transcript for Until<'_, T> {
-    fn len(&self) -> usize {
-        self.len
-    }
-    fn entry(&self, index: usize) -> EntryRef<'_> {
-        self.whole.entry(index)
-    }
-    fn part(&self, index: usize, part: usize) -> PartRef<'_> {
-        self.whole.part(index, part)
-    }
 }
 
 /// Plays one conversation; `progress` is told of every turn.

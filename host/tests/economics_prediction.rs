@@ -16,7 +16,7 @@ use foreshorten::options::PolicyOptions;
 use foreshorten::plugin::Stages;
 use foreshorten::replay::{Setting, replay};
 use foreshorten::report::ReplayReport;
-use foreshorten_core::transcript::{EntryRef, PartRef, Transcript};
+use foreshorten_core::transcript::Until;
 use foreshorten_core::view::Piece;
 use foreshorten_core::{CompactionNotice, Compactor, Policy, Turn};
 
@@ -26,23 +26,6 @@ const SESSIONS: [&str; 4] = [
     "research.openai-responses.json",
     "mixed.anthropic-messages.json",
 ];
-
-struct Until<'a, T> {
-    whole: &'a T,
-    len: usize,
-}
-
-impl<T: Transcript> Transcript for Until<'_, T> {
-    fn len(&self) -> usize {
-        self.len
-    }
-    fn entry(&self, index: usize) -> EntryRef<'_> {
-        self.whole.entry(index)
-    }
-    fn part(&self, index: usize, part: usize) -> PartRef<'_> {
-        self.whole.part(index, part)
-    }
-}
 
 /// The whole request as a row of segments, tool schemas first, and where a client would mark it for the cache.
 fn request(compactor: &Compactor<&Policy>, schema_tokens: u64) -> (Vec<Segment>, [usize; 2]) {

@@ -3,9 +3,9 @@
 use std::io::{BufWriter, stdout};
 use std::path::Path;
 
-use foreshorten::formats::{Format, ToolsEdit, WireTranscript, parse_body};
+use foreshorten::formats::{Format, ToolsEdit, parse_body};
 use foreshorten::options::PolicyOptions;
-use foreshorten_core::transcript::{EntryRef, PartRef, Transcript};
+use foreshorten_core::transcript::{Transcript, Until};
 use foreshorten_core::{Compactor, Effect, Finish, Step, SummaryReply, Turn};
 
 use crate::trace::{Head, Writer, size};
@@ -16,24 +16,6 @@ const SUMMARY_CHARS: usize = 4_000;
 
 /// What fills a summary: words, since a tokenizer does not take a run of one letter for text.
 const FILLER: &str = "what was done so far is noted here, and what is still to do; ";
-
-/// The first entries of a record: what exists when a call is made.
-struct Until<'a> {
-    whole: &'a WireTranscript,
-    len: usize,
-}
-
-impl Transcript for Until<'_> {
-    fn len(&self) -> usize {
-        self.len
-    }
-    fn entry(&self, index: usize) -> EntryRef<'_> {
-        self.whole.entry(index)
-    }
-    fn part(&self, index: usize, part: usize) -> PartRef<'_> {
-        self.whole.part(index, part)
-    }
-}
 
 /// Plays the workload and writes the trace to standard output.
 pub(crate) fn play(path: &Path, name: &str, window: u64, options: &PolicyOptions) -> Result<(), String> {

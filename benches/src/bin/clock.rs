@@ -11,7 +11,7 @@ use foreshorten_benches::{
     Pairs,
     cpu::cpu_time,
     naive,
-    sessions::{HEAD, ROUND, Until, session},
+    sessions::{HEAD, ROUND, session},
     table::{Row, Table, thousands},
 };
 use foreshorten_core::{
@@ -19,7 +19,7 @@ use foreshorten_core::{
     estimate::Weigher,
     plan::{ClearToolResults, OffloadToolResults},
     summary::REQUIRED_SECTIONS,
-    transcript::{Entry, OwnedTranscript, Transcript},
+    transcript::{Entry, OwnedTranscript, Transcript, Until},
 };
 use serde_json::Value;
 

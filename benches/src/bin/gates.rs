@@ -10,13 +10,13 @@ use std::process::ExitCode;
 use foreshorten_benches::{
     heap::{Counting, allocations_of},
     measured::{calls, gate_measured, instructions},
-    sessions::{HEAD, ROUND, Until, session, session_with_duplicates},
+    sessions::{HEAD, ROUND, session, session_with_duplicates},
     table::{Row, Table, thousands},
 };
 use foreshorten_core::{
     CompactionState, Compactor, Effect, Policy, PolicyConfig, Step, Turn,
     state::Record,
-    transcript::{Columns, Entry, OwnedTranscript, PartRef, Transcript},
+    transcript::{Columns, Entry, OwnedTranscript, PartRef, Transcript, Until},
 };
 
 #[global_allocator]

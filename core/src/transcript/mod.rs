@@ -8,11 +8,13 @@ mod columns;
 mod entry;
 mod fingerprint;
 mod owned;
+mod until;
 
 pub use columns::{Columns, NONE, RECALL_TOOL};
 pub use entry::{EntryKind, EntryRef, Media, PartRef};
 pub use fingerprint::{Chain, Identity, identity_of};
 pub use owned::{Entry, OwnedTranscript, Part};
+pub use until::Until;
 
 /// Lends the entries of one conversation, oldest first.
 ///

@@ -8,7 +8,7 @@ use foreshorten_core::{
     recall::{self, Found, RecallError},
     render::RenderCache,
     state::History,
-    transcript::{Entry, EntryRef, OwnedTranscript, PartRef, Transcript, text_of},
+    transcript::{Entry, OwnedTranscript, Transcript, text_of},
     view::Piece,
 };
 
@@ -30,26 +30,8 @@ pub fn turns_checked() -> u64 {
     TURNS.load(Ordering::Relaxed)
 }
 
-/// The first entries of a whole record: it grows by raising [`len`](Self::len).
-#[derive(Debug)]
-pub struct Growing<'a, T> {
-    /// The whole record.
-    pub whole: &'a T,
-    /// Entries that exist so far.
-    pub len: usize,
-}
-
-impl<T: Transcript> Transcript for Growing<'_, T> {
-    fn len(&self) -> usize {
-        self.len
-    }
-    fn entry(&self, index: usize) -> EntryRef<'_> {
-        self.whole.entry(index)
-    }
-    fn part(&self, index: usize, part: usize) -> PartRef<'_> {
-        self.whole.part(index, part)
-    }
-}
+/// The first entries of a whole record: it grows by raising its `len`.
+pub use foreshorten_core::transcript::Until as Growing;
 
 /// A transcript, its compactor, and what the last turn looked like.
 #[derive(Debug)]
