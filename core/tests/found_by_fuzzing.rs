@@ -4,8 +4,9 @@
 
 use foreshorten_core::{
     CompactionState, Compactor, Effect, PipelineStage, PolicyConfig, Step, Turn,
+    digest::Digest,
     estimate::{ByteEstimator, Family, Weigher},
-    plan::{ClearReasoning, Level},
+    plan::{ClearReasoning, Level, Proposal, Stage, StageContext},
     state::History,
     transcript::{Entry, EntryKind, OwnedTranscript},
 };
@@ -158,4 +159,45 @@ fn a_note_does_not_count_a_late_result_that_is_gone() {
     session.step([cases::u(50)]);
     assert_eq!(session.state().notes()[0].counts.results, 0);
     assert!(!session.notes()[0].contains("tool result"), "{:?}", session.notes());
+}
+
+/// Offloads the first result while the record is short, then clears all.
+struct FirstOffloads;
+
+impl Stage for FirstOffloads {
+    fn name(&self) -> &str {
+        "first_offloads"
+    }
+
+    fn plan(&self, ctx: &mut StageContext<'_>) {
+        for entry in ctx.results() {
+            let short = ctx.columns().len() < 8;
+            let head = ctx.head_bytes(entry, 400);
+            let proposal = if short { Proposal::Offload { entry, head, tail: 0 } } else { Proposal::Clear { entry } };
+            let _ = ctx.propose(proposal);
+        }
+    }
+}
+
+/// A preview was made of a whole result, which the host then cut behind everybody's back. When the preview was cleared, its
+/// marker named the digest of what was gone, and so did the marker of any other result that reads as the cut one does.
+#[test]
+fn a_decision_names_what_stands_in_the_record_when_it_is_made() {
+    let policy = cases::built(PolicyConfig { stages: vec![PipelineStage::plan(FirstOffloads)], ..cases::t10() });
+    let mut session = cases::session(&policy, Answers::NoSummarizer);
+    let whole = cases::text(1_000);
+    session.turn.manual = true;
+    session.step([cases::u(50), cases::c("one", 20), Entry::tool_result("one", &whole), cases::a(2_000), cases::u(50)]);
+    assert_eq!(session.level(2), Level::Preview);
+
+    session.edit(|entries, _| entries[2] = Entry::tool_result("one", &whole[..1_600]));
+    session.bodies_lost = true;
+    session.step([]);
+    assert_eq!(session.level(2), Level::Preview, "it begins as it did");
+    session.step([cases::c("two", 20), Entry::tool_result("two", &whole[..1_600]), cases::a(2_000), cases::u(50)]);
+    for entry in [2, 6] {
+        assert_eq!(session.level(entry), Level::Cleared);
+        let named = session.state().record(entry).and_then(|record| record.action.digest());
+        assert_eq!(named, Some(Digest::of_entry(&session.transcript, entry)), "{entry}");
+    }
 }

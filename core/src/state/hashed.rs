@@ -7,31 +7,42 @@ use crate::{
     transcript::{PartRef, Transcript},
 };
 
-/// Digests of entries of one record, found again by content.
+/// Digests of entries of one record as it stands: of content that is one text found again by content, of others by entry.
 ///
-/// A key is a sample of the content and only says where to look: what is found is compared as a whole.
+/// A decision's own digest is no source: the record may have been cut since it was made, and what the digest is of may be
+/// gone. A key is a sample of the content and only says where to look: what is found is compared as a whole.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Hashed {
     by_sample: HashMap<u64, (u32, Digest)>,
+    by_entry: HashMap<u32, Digest>,
 }
 
 impl Hashed {
     /// The digest of content equal to that of `entry`.
     pub(super) fn find(&self, transcript: &dyn Transcript, entry: usize) -> Option<Digest> {
-        let &(other, digest) = self.by_sample.get(&sample(transcript, entry)?)?;
-        let same = text(transcript, entry) == text(transcript, other as usize);
+        let Some(key) = sample(transcript, entry) else {
+            return self.by_entry.get(&u32::try_from(entry).ok()?).copied();
+        };
+        let &(other, digest) = self.by_sample.get(&key)?;
+        let same = other as usize == entry || text(transcript, entry) == text(transcript, other as usize);
         same.then_some(digest)
     }
 
-    /// Remembers the digest of an entry. The first of a sample stays.
+    /// Remembers the digest of an entry's content as it stands. The first of a sample stays.
     pub(super) fn took(&mut self, transcript: &dyn Transcript, entry: usize, digest: Digest) {
-        if let (Some(key), Ok(at)) = (sample(transcript, entry), u32::try_from(entry)) {
-            self.by_sample.entry(key).or_insert((at, digest));
+        let Ok(at) = u32::try_from(entry) else { return };
+        match sample(transcript, entry) {
+            Some(key) => {
+                self.by_sample.entry(key).or_insert((at, digest));
+            }
+            None => {
+                self.by_entry.insert(at, digest);
+            }
         }
     }
 }
 
-/// The content of an entry that is one text; others are rare, and hashed each time.
+/// The content of an entry that is one text; others are rare.
 fn text(transcript: &dyn Transcript, entry: usize) -> Option<&str> {
     match transcript.entry(entry).parts {
         1 => match transcript.part(entry, 0) {

@@ -166,12 +166,9 @@ impl Ledger {
         }
     }
 
-    /// The digest of an entry's content, hashed once: an entry that is reduced further keeps the one it has, and content that
-    /// was hashed for another entry is not hashed again.
+    /// The digest of an entry's content as it stands. What was hashed, for this entry or for another, is not hashed again.
     fn digest_of(&self, guard: &Guard<'_>, entry: usize) -> Digest {
-        let own = self.record_at(entry).and_then(|at| self.state.records[at].action.digest());
-        own.or_else(|| self.hashed.find(guard.transcript, entry))
-            .unwrap_or_else(|| Digest::of_entry(guard.transcript, entry))
+        self.hashed.find(guard.transcript, entry).unwrap_or_else(|| Digest::of_entry(guard.transcript, entry))
     }
 
     fn preview(

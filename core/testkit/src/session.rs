@@ -233,7 +233,8 @@ impl<'p, T: Transcript> Session<'p, T> {
         self.turn.overflow = false;
         self.turn.reported_window = None;
         self.history = History::Grown;
-        self.fresh = false;
+        // Over no record at all the state has met nothing yet.
+        self.fresh = self.fresh && self.compactor.columns().is_empty();
         self.undone = false;
         if history == History::Foreign {
             // The host says so, and goes on with a new session.
