@@ -6,7 +6,7 @@ use core::ops::Range;
 use crate::{
     error::OutOfMemory,
     marker::STAND_IN,
-    state::{Action, Guard, Ledger},
+    state::{Action, Guard, Ledger, Note},
     transcript::{Columns, EntryKind, NONE},
     view::Piece,
 };
@@ -226,6 +226,21 @@ impl RenderCache {
             self.open_group(ledger, guard, group);
             return group + 1;
         };
+        let notes = ledger.state().notes();
+        let mut at = notes.partition_point(|other| (other.from, other.to) < (note.from, note.to));
+        loop {
+            self.note(ledger, guard, &notes[at]);
+            // Where joined notes overlap, the next may lie under its neighbours, and still answers for what it keeps.
+            match notes.get(at + 1) {
+                Some(next) if next.from < notes[at].to => at += 1,
+                _ => return ledger.next_open_after(columns, &notes[at]).max(group + 1),
+            }
+        }
+    }
+
+    /// A note and what is kept beside it.
+    fn note(&mut self, ledger: &Ledger, guard: &Guard<'_>, note: &Note) {
+        let columns = guard.columns;
         let first = columns.group(note.from as usize);
         self.push(Shape::Note, first, note.from as usize, &note.text(guard.style, guard.summary_wrapper));
         for place in &note.kept {
@@ -235,7 +250,6 @@ impl RenderCache {
                 self.open_group(ledger, guard, kept);
             }
         }
-        ledger.next_open_after(columns, note).max(group + 1)
     }
 
     fn open_group(&mut self, ledger: &Ledger, guard: &Guard<'_>, group: usize) {
