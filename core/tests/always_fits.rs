@@ -1,10 +1,13 @@
 //! Every view fits, or what cannot fit is named (I8): windows from 1k to 1M, schemas larger than the window, single
 //! messages larger than the window, summarizers that fail, overflow or lie, stores that fail, hostile stages.
 //!
-//! 3,000 cases in an ordinary run; `FORESHORTEN_CASES` for longer ones. Longest run so far: 9,000 cases on 29 November 2026
-//! (with 6,000 before it, since the ladder was last changed), none without a view that fits or a floor that is named.
+//! 3,000 cases in an ordinary run; `FORESHORTEN_CASES` for longer ones. A case is a session of up to 40 turns, each of them checked.
+//! `docs/full-run.md` has the longest run so far. The number of turns is printed with `--nocapture`.
 
-use std::sync::LazyLock;
+use std::sync::{
+    LazyLock,
+    atomic::{AtomicU32, AtomicUsize, Ordering},
+};
 
 use foreshorten_core::{
     PipelineStage, Policy, PolicyConfig,
@@ -43,16 +46,17 @@ static POLICIES: LazyLock<[Policy; 6]> = LazyLock::new(|| {
     .map(built)
 });
 
-/// Longest text made: larger parts of large windows are made of images.
-const LONGEST: u64 = 60_000;
+/// Longest text made, as a rule and now and then: what is larger is made of images, which weigh much and cost nothing to read.
+const LONGEST: [u64; 2] = [8_000, 60_000];
 const IMAGE: u64 = 1_600;
 
 /// About this many tokens of user message, result, answer, arguments or instructions.
 fn heavy(script: &mut Script<'_>, tokens: u64, turn: usize, out: &mut Vec<Entry>) {
     let unit = ["lorem ipsum dolor ", "漢字かな交じり文。", "🙂👩‍👩‍👧"][script.below(3)];
-    let bytes = usize::try_from((tokens * 4).min(LONGEST)).unwrap_or(usize::MAX);
+    let longest = LONGEST[usize::from(script.one_in(16))];
+    let bytes = usize::try_from((tokens * 4).min(longest)).unwrap_or(usize::MAX);
     let text = format!("{turn} {}", unit.repeat(bytes / unit.len()));
-    let images = if tokens * 4 > LONGEST { usize::try_from(tokens / IMAGE).unwrap_or(0) } else { 0 };
+    let images = if tokens * 4 > longest { usize::try_from(tokens / IMAGE).unwrap_or(0) } else { 0 };
     let picture =
         |entry: Entry| (0..images).fold(entry, |entry, _| entry.with(Part::Image("image/png".into(), vec![1])));
     let id = format!("h{turn}-{}", out.len());
@@ -74,7 +78,12 @@ fn heavy(script: &mut Script<'_>, tokens: u64, turn: usize, out: &mut Vec<Entry>
     }
 }
 
-fn play(bytes: &[u8]) {
+/// Cases and turns played so far.
+static CASES: AtomicU32 = AtomicU32::new(0);
+static TURNS: AtomicUsize = AtomicUsize::new(0);
+
+/// Answers the turns.
+fn play(bytes: &[u8]) -> usize {
     let mut script = Script::new(bytes);
     let policy = &POLICIES[script.below(6)];
     let window = WINDOWS[script.below(8)];
@@ -112,6 +121,7 @@ fn play(bytes: &[u8]) {
         session.step(new);
         turn += 1;
     }
+    turn
 }
 
 fn cases() -> u32 {
@@ -123,6 +133,10 @@ proptest! {
 
     #[test]
     fn every_view_fits_or_what_cannot_is_named(bytes in proptest::collection::vec(any::<u8>(), 0..160)) {
-        play(&bytes);
+        TURNS.fetch_add(play(&bytes), Ordering::Relaxed);
+        let done = CASES.fetch_add(1, Ordering::Relaxed) + 1;
+        if done.is_multiple_of(cases().div_ceil(10)) {
+            println!("{done} cases, {} turns", TURNS.load(Ordering::Relaxed));
+        }
     }
 }
