@@ -2,7 +2,7 @@
 
 use hashbrown::{HashMap, HashSet};
 
-use super::{Action, CompactionState, Note, OffloadRecord, Place, Record, cover::count};
+use super::{Action, CompactionState, Note, OffloadRecord, Place, Record, cover::count, judge::is_legal};
 use crate::{
     digest::Digest,
     marker::{ClearReason, Counts},
@@ -59,6 +59,7 @@ impl CompactionState {
         let beginning = !grown && self.is_beginning(columns);
         let mut found = Attachment { history: History::Grown, ..Attachment::default() };
         self.place_again(transcript, columns, &mut found);
+        self.drop_illegal(transcript, columns, &mut found);
         self.check_bodies(transcript, &mut found);
         if !grown {
             found.history = History::Edited;
@@ -181,6 +182,13 @@ impl CompactionState {
         });
         self.notes = super::join::maximal(self.notes.iter());
         found.dropped += total.saturating_sub(self.records.len() + self.notes.len());
+    }
+
+    /// An edit may have made of an entry what nobody may reduce: what stood apart is one message with what is signed now.
+    fn drop_illegal(&mut self, transcript: &dyn Transcript, columns: &Columns, found: &mut Attachment) {
+        let total = self.records.len();
+        self.records.retain(|record| is_legal(record, transcript, columns));
+        found.dropped += total - self.records.len();
     }
 
     /// A record that was rewound may end under a note. What is newest now is shown whole: the newest user message

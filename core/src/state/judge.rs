@@ -13,7 +13,7 @@ use crate::{
     marker::ClearReason,
     plan::{Level, Proposal, Refusal, ToolRule},
     text,
-    transcript::{Columns, EntryKind, NONE, PartRef, text_of},
+    transcript::{Columns, EntryKind, NONE, PartRef, Transcript, text_of},
 };
 
 impl Ledger {
@@ -238,26 +238,26 @@ fn is_sealed(columns: &Columns, entry: usize) -> bool {
 }
 
 /// Whether a stored decision can be about the entry it names.
-pub(super) fn is_legal(record: &Record, guard: &Guard<'_>) -> bool {
+pub(super) fn is_legal(record: &Record, transcript: &dyn Transcript, columns: &Columns) -> bool {
     let entry = record.place.index as usize;
-    if entry >= guard.columns.len() {
+    if entry >= columns.len() {
         return false;
     }
-    let kind = guard.columns.kind(entry);
+    let kind = columns.kind(entry);
     match &record.action {
         Action::Elide { parts, .. } => {
-            let count = guard.transcript.entry(entry).parts;
+            let count = transcript.entry(entry).parts;
             matches!(kind, EntryKind::User | EntryKind::ToolResult)
                 && !parts.is_empty()
                 && parts.iter().all(|&part| {
                     part < count
-                        && matches!(guard.transcript.part(entry, part as usize), PartRef::Image(_) | PartRef::File(_))
+                        && matches!(transcript.part(entry, part as usize), PartRef::Image(_) | PartRef::File(_))
                 })
         }
-        Action::Clip { .. } => kind == EntryKind::ToolCall && !is_sealed(guard.columns, entry),
-        Action::Omit => kind == EntryKind::Reasoning && !is_sealed(guard.columns, entry),
+        Action::Clip { .. } => kind == EntryKind::ToolCall && !is_sealed(columns, entry),
+        Action::Omit => kind == EntryKind::Reasoning && !is_sealed(columns, entry),
         Action::Condense { .. } | Action::Offload(_) | Action::Clear { .. } => {
-            kind == EntryKind::ToolResult && !guard.columns.is_orphan(entry)
+            kind == EntryKind::ToolResult && !columns.is_orphan(entry)
         }
     }
 }

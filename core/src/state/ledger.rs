@@ -80,7 +80,7 @@ impl Ledger {
     /// Lays `state`, already attached, over the record in `guard`.
     #[must_use]
     pub fn new(mut state: CompactionState, guard: &Guard<'_>) -> Self {
-        state.records.retain(|record| is_legal(record, guard));
+        state.records.retain(|record| is_legal(record, guard.transcript, guard.columns));
         let mut ledger = Self { state, ..Self::default() };
         ledger.costs = ledger.state.records.iter().map(|record| cost(record, guard, &mut ledger.scratch)).collect();
         ledger.note_costs = ledger.state.notes.iter().map(|note| note_cost(note, guard)).collect();
