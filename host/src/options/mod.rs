@@ -1,5 +1,8 @@
 //! Policy parameters as people write them: flags, or a TOML file with the same names.
 
+mod stages;
+mod values;
+
 use std::path::Path;
 use std::str::FromStr;
 
@@ -9,13 +12,16 @@ use foreshorten_core::{
     budget::{CachePrice, Economy, Watermark},
     estimate::{ByteEstimator, Weigher},
     marker::MarkerStyle,
-    plan::{self, ToolRule},
+    plan::ToolRule,
 };
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 
 use crate::drive::is_plugin;
 use crate::economics::PriceRow;
 use crate::plugin::{CodeCache, Limits, LoadError, Loader, Loaders, Stages, TrustedKeys};
+
+pub use stages::STAGES;
+use values::{cache_price, level, only_a_flag, price, tool_rule, tool_rules, watermark};
 
 /// Declares the options once: as flags, as keys of a TOML table, and how one set overrides another.
 macro_rules! options {
@@ -181,22 +187,6 @@ options! {
     #[arg(long, value_name = "CHARS", help_heading = "Five-stage pipeline")]
     tool_result_preview_chars: u32,
 }
-
-/// Names of all stages, with what they do.
-pub const STAGES: [(&str, &str); 12] = [
-    ("offload_tool_results", "huge tool results give way to a preview"),
-    ("clear_tool_results", "older tool results give way to a marker"),
-    ("summarize_history", "the oldest stretch gives way to a summary (needs --summarizer)"),
-    ("drop_superseded", "older results of a call that was made again are cleared"),
-    ("drop_old_images", "old images and files give way to a marker"),
-    ("clip_tool_arguments", "long arguments of old calls give way to a marker"),
-    ("clear_reasoning", "old unsigned reasoning is left out"),
-    ("tool_result_budget", "five-stage: large results and batches are persisted"),
-    ("middle_snip", "five-stage: the middle of a long conversation gives way to a note"),
-    ("tool_result_retention", "five-stage: all but the newest results give way to a marker"),
-    ("auto_summary", "five-stage: the summary when the cheap stages were not enough (needs --summarizer)"),
-    ("reactive_summary", "five-stage: the summary after a rejection (needs --summarizer)"),
-];
 
 /// What is wrong with options.
 #[derive(Debug)]
@@ -385,31 +375,6 @@ impl PolicyOptions {
         .map_err(OptionError::Config)
     }
 
-    fn pipeline(&self) -> Result<Vec<PipelineStage>, OptionError> {
-        // The same file may stand in a pipeline twice.
-        let mut loaded = self.loaded.paths.iter();
-        let stage = |name: String| {
-            if !is_plugin(&name) {
-                return self.stage_named(&name);
-            }
-            match loaded.find(|(path, _)| *path == name) {
-                Some((_, plugin)) => Ok(PipelineStage::External(plugin.clone())),
-                None => Err(OptionError::Name("stages", name, "plugins that were loaded".into())),
-            }
-        };
-        self.names()?.into_iter().map(stage).collect()
-    }
-
-    /// Names and files of the pipeline, in order.
-    fn names(&self) -> Result<Vec<String>, OptionError> {
-        let first = self.stage.iter().flatten();
-        let rest = match &self.stages {
-            Some(names) => names.clone(),
-            None => self.preset()?.iter().map(|&name| name.to_owned()).collect(),
-        };
-        Ok(first.cloned().chain(rest).map(|name| name.trim().to_owned()).collect())
-    }
-
     /// The parameters that a preset starts from; its pipeline aside.
     fn defaults(&self) -> PolicyConfig {
         match self.preset.as_deref() {
@@ -424,104 +389,6 @@ impl PolicyOptions {
             }),
             _ => PolicyConfig::default(),
         }
-    }
-
-    fn preset(&self) -> Result<&'static [&'static str], OptionError> {
-        Ok(match self.preset.as_deref() {
-            None | Some("default" | "steady" | "economy") => {
-                &["offload_tool_results", "clear_tool_results", "summarize_history"]
-            }
-            Some("five-stage") => {
-                &["tool_result_budget", "middle_snip", "tool_result_retention", "auto_summary", "reactive_summary"]
-            }
-            Some(other) => {
-                return Err(OptionError::Name("preset", other.into(), "default, steady, economy, five-stage".into()));
-            }
-        })
-    }
-
-    fn stage_named(&self, name: &str) -> Result<PipelineStage, OptionError> {
-        let summary = plan::SummarizeHistory::default();
-        let percent = match self.min_savings_ratio {
-            None => summary.min_savings_percent,
-            Some(ratio) if (0.0..1.0).contains(&ratio) => (ratio * 100.0).round().min(99.0) as u8,
-            Some(_) => {
-                return Err(OptionError::Config(ConfigError { field: "min_savings_ratio", expected: "in [0, 1)" }));
-            }
-        };
-        let summary = plan::SummarizeHistory {
-            min_savings_percent: percent,
-            max_failures: self.max_failures.unwrap_or(summary.max_failures),
-            max_summary_chars: self.max_summary_chars.unwrap_or(summary.max_summary_chars),
-            layers_percent: self.layers_percent.unwrap_or(summary.layers_percent),
-            ..summary
-        };
-        Ok(match name.replace('-', "_").as_str() {
-            "offload_tool_results" | "offload" => {
-                let d = plan::OffloadToolResults::default();
-                PipelineStage::plan(plan::OffloadToolResults {
-                    min_chars: self.offload_min_chars.unwrap_or(d.min_chars),
-                    keep_last: self.offload_keep_last.unwrap_or(d.keep_last),
-                    preview_chars: self.preview_chars.unwrap_or(d.preview_chars),
-                })
-            }
-            "clear_tool_results" | "clear" => {
-                let d = plan::ClearToolResults::default();
-                PipelineStage::plan(plan::ClearToolResults {
-                    keep_last: self.clear_keep_last.unwrap_or(d.keep_last),
-                    min_chars: self.clear_min_chars.unwrap_or(d.min_chars),
-                    clear_at_least_tokens: self.clear_at_least_tokens,
-                })
-            }
-            "summarize_history" | "summarize" => PipelineStage::Summarize(summary),
-            "drop_superseded" => PipelineStage::plan(plan::DropSuperseded::default()),
-            "drop_old_images" => {
-                let d = plan::DropOldImages::default();
-                PipelineStage::plan(plan::DropOldImages { keep_last: self.images_keep_last.unwrap_or(d.keep_last) })
-            }
-            "clip_tool_arguments" => {
-                let d = plan::ClipToolArguments::default();
-                let min_bytes = self.clip_min_bytes.unwrap_or(d.min_bytes);
-                PipelineStage::plan(plan::ClipToolArguments { min_bytes, ..d })
-            }
-            "clear_reasoning" => PipelineStage::plan(plan::ClearReasoning::default()),
-            "tool_result_budget" => {
-                let d = plan::ToolResultBudget::default();
-                PipelineStage::plan(plan::ToolResultBudget {
-                    tool_result_budget_chars: self.tool_result_budget_chars.unwrap_or(d.tool_result_budget_chars),
-                    large_tool_result_chars: self.large_tool_result_chars.unwrap_or(d.large_tool_result_chars),
-                    tool_result_preview_chars: self.tool_result_preview_chars.unwrap_or(d.tool_result_preview_chars),
-                })
-            }
-            "middle_snip" => {
-                let d = plan::MiddleSnip::default();
-                PipelineStage::plan(plan::MiddleSnip {
-                    max_entries: self.max_entries.map_or(d.max_entries, |max| (max > 0).then_some(max)),
-                    keep_initial_entries: self.keep_initial_entries.unwrap_or(d.keep_initial_entries),
-                    keep_recent_entries: self.keep_recent_entries.unwrap_or(d.keep_recent_entries),
-                })
-            }
-            "tool_result_retention" => {
-                let d = plan::ToolResultRetention::default();
-                let keep = self.keep_recent_tool_results.unwrap_or(d.keep_recent_tool_results);
-                PipelineStage::plan(plan::ToolResultRetention { keep_recent_tool_results: keep })
-            }
-            "auto_summary" => PipelineStage::Summarize(plan::SummarizeHistory { name: "auto_summary", ..summary }),
-            "reactive_summary" => {
-                let d = plan::ReactiveSummary::default();
-                let keep = self.reactive_keep_recent_entries.unwrap_or(d.reactive_keep_recent_entries);
-                let stage: plan::SummarizeHistory = plan::ReactiveSummary { reactive_keep_recent_entries: keep }.into();
-                PipelineStage::Summarize(plan::SummarizeHistory {
-                    max_failures: summary.max_failures,
-                    max_summary_chars: summary.max_summary_chars,
-                    ..stage
-                })
-            }
-            _ => {
-                let known: Vec<&str> = STAGES.iter().map(|(name, _)| *name).collect();
-                return Err(OptionError::Name("stages", name.into(), known.join(", ")));
-            }
-        })
     }
 
     /// The prices of a row for `economy`, where these options name none.
@@ -557,73 +424,6 @@ fn level_words(level: Watermark) -> String {
         Watermark::BasisPoints(points) => format!("{}%", f64::from(points) / 100.0),
         Watermark::Tokens(tokens) => format!("{tokens} tokens"),
     }
-}
-
-fn watermark(text: &str) -> Result<Watermark, String> {
-    Watermark::parse(text).ok_or_else(|| "expected a fraction in (0, 1] such as 0.85, or a number of tokens".into())
-}
-
-fn cache_price(text: &str) -> Result<CachePrice, String> {
-    let wrong =
-        || "expected WRITE,READ or WRITE,READ,OUTPUT in units of the plain input price, such as 1.25,0.1".to_owned();
-    let units = |text: &str| {
-        let price = text.trim().parse::<f64>().ok().filter(|price| (0.0..=1_000.0).contains(price))?;
-        Some((price * 10_000.0).round() as u32)
-    };
-    let prices: Option<Vec<u32>> = text.split(',').map(units).collect();
-    match prices.as_deref() {
-        Some(&[write, read]) => Ok(CachePrice { write, read, ..CachePrice::default() }),
-        Some(&[write, read, output]) => Ok(CachePrice { write, read, output }),
-        _ => Err(wrong()),
-    }
-}
-
-fn price<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<CachePrice>, D::Error> {
-    cache_price(&String::deserialize(deserializer)?).map(Some).map_err(serde::de::Error::custom)
-}
-
-fn level<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Watermark>, D::Error> {
-    #[derive(Deserialize)]
-    #[serde(untagged)]
-    enum Written {
-        Tokens(u64),
-        Fraction(f64),
-        Text(String),
-    }
-    let text = match Written::deserialize(deserializer)? {
-        Written::Tokens(tokens) => tokens.to_string(),
-        Written::Fraction(fraction) => format!("{fraction:.4}"),
-        Written::Text(text) => text,
-    };
-    watermark(&text).map(Some).map_err(serde::de::Error::custom)
-}
-
-fn tool_rule(text: &str) -> Result<(String, ToolRule), String> {
-    let (name, rule) = text.split_once('=').ok_or("expected NAME=RULE")?;
-    Ok((name.into(), rule_of(rule)?))
-}
-
-fn rule_of(rule: &str) -> Result<ToolRule, String> {
-    match rule.replace('-', "_").as_str() {
-        "never" => Ok(ToolRule::Never),
-        "keep_arguments" => Ok(ToolRule::KeepArguments),
-        "drop_first" => Ok(ToolRule::DropFirst),
-        "ordinary" => Ok(ToolRule::Ordinary),
-        _ => Err(format!("`{rule}` is no rule; known are never, keep-arguments, drop-first, ordinary")),
-    }
-}
-
-/// Data must not switch on what only an operator may.
-fn only_a_flag<'de, D: Deserializer<'de>>(_: D) -> Result<bool, D::Error> {
-    Err(serde::de::Error::custom("allow_native is no setting of a file: give --allow-native on the command line"))
-}
-
-fn tool_rules<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<(String, ToolRule)>, D::Error> {
-    let table = std::collections::BTreeMap::<String, String>::deserialize(deserializer)?;
-    table
-        .into_iter()
-        .map(|(name, rule)| rule_of(&rule).map(|rule| (name, rule)).map_err(serde::de::Error::custom))
-        .collect()
 }
 
 impl FromStr for PolicyOptions {
