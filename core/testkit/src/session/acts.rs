@@ -3,7 +3,7 @@
 use foreshorten_core::{
     CompactionState, Compactor, Finish, SummaryReply,
     plan::{Level, Proposal},
-    transcript::{OwnedTranscript, Transcript},
+    transcript::{Entry, EntryKind, OwnedTranscript, Transcript},
 };
 
 use super::{Session, assert_same, is_aside, materialize};
@@ -246,11 +246,22 @@ impl Session<'_, OwnedTranscript> {
     /// The host's record is edited (trimmed, rewound, rewritten): it resumes from the stored state. `edit` does the same
     /// to the levels as to the entries; a level it leaves standing must not fall, unless the state says that a new epoch
     /// began.
-    pub fn edit(&mut self, edit: impl FnOnce(&mut Vec<foreshorten_core::transcript::Entry>, &mut Vec<Level>)) {
+    pub fn edit(&mut self, edit: impl FnOnce(&mut Vec<Entry>, &mut Vec<Level>)) {
         self.restart();
         let mut entries = self.transcript.entries().to_vec();
         self.levels.resize(entries.len(), Level::Verbatim);
+        let calls = |entries: &[Entry], id: &str| {
+            entries.iter().filter(|entry| entry.kind == EntryKind::ToolCall && entry.call_id == id).count()
+        };
+        let before = entries.clone();
         edit(&mut entries, &mut self.levels);
+        // Where one of several calls of one id is gone, results answer others than before: no level is about them any more.
+        for (entry, level) in entries.iter().zip(&mut self.levels) {
+            let had = calls(&before, &entry.call_id);
+            if had > 1 && calls(&entries, &entry.call_id) != had {
+                *level = Level::Verbatim;
+            }
+        }
         self.transcript = OwnedTranscript::from(entries);
         self.edited = true;
         self.another();
