@@ -201,3 +201,27 @@ fn a_decision_names_what_stands_in_the_record_when_it_is_made() {
         assert_eq!(named, Some(Digest::of_entry(&session.transcript, entry)), "{entry}");
     }
 }
+
+/// A call that is made again answers with more of the same, as a log does. When the record was rewound to before, the preview
+/// of the later answer stood in the place of the earlier, which begins alike, and named what was gone.
+#[test]
+fn a_preview_does_not_move_to_an_earlier_answer_that_begins_alike() {
+    let policy = cases::built(PolicyConfig { stages: vec![PipelineStage::plan(FirstOffloads)], ..cases::t10() });
+    let mut session = cases::session(&policy, Answers::NoSummarizer);
+    let log = cases::text(1_000);
+    let call = || Entry::tool_call("call_0", "read", "{}");
+    session.step([cases::u(50), call(), Entry::tool_result("call_0", &log[..900]), cases::a(50)]);
+    session.turn.manual = true;
+    session.step([call(), Entry::tool_result("call_0", &log), cases::u(1_700)]);
+    assert_eq!((session.level(2), session.level(5)), (Level::Preview, Level::Preview));
+
+    let later = session.state().record(5).and_then(|record| record.action.digest());
+    session.edit(|entries, levels| {
+        entries.truncate(4);
+        levels.truncate(4);
+    });
+    session.step([]);
+    let record = session.state().record(2).unwrap();
+    assert_eq!(record.action.digest(), Some(Digest::of_entry(&session.transcript, 2)));
+    assert_ne!(record.action.digest(), later);
+}

@@ -1,11 +1,13 @@
 //! A stored state meets a record: what still describes it stays, what does not is dropped.
 
+use alloc::vec::Vec;
+
 use hashbrown::{HashMap, HashSet};
 
 use super::{Action, CompactionState, Note, OffloadRecord, Place, Record, cover::count, judge::is_legal};
 use crate::{
     digest::Digest,
-    marker::{ClearReason, Counts},
+    marker::{self, ClearReason, Counts},
     text,
     transcript::{Chain, Columns, EntryKind, Identity, Transcript, text_of},
 };
@@ -152,12 +154,20 @@ impl CompactionState {
         let finder = Finder::new(columns);
         let mut records = core::mem::take(&mut self.records);
         let total = records.len() + self.notes.len();
+        let mut moved: Vec<Record> = Vec::new();
         records.retain_mut(|record| {
             let Some((index, known)) = finder.find(&record.place, columns) else { return false };
             record.place = Place::of(columns, index);
             // An equal call, of which the older was trimmed away, may have answered otherwise.
-            known || same_content(transcript, index, &record.action)
+            if !known && same_content(transcript, index, &record.action) {
+                moved.push(record.clone());
+            }
+            known
         });
+        records.sort_unstable();
+        // What an entry was decided to be stands before what came to it from an equal one that is gone.
+        moved.retain(|record| records.binary_search_by_key(&record.place, |known| known.place).is_err());
+        records.append(&mut moved);
         records.sort_unstable();
         records.dedup_by(|b, a| a.place == b.place);
         self.records = records;
@@ -276,10 +286,12 @@ impl CompactionState {
     }
 }
 
-/// Whether an entry holds what a decision replaced, or still begins like it.
+/// Whether an entry holds what a decision replaced, or says itself that it was trimmed from that. That it begins alike is not
+/// enough: so do the answers of equal calls.
 fn same_content(transcript: &dyn Transcript, index: usize, action: &Action) -> bool {
-    let same = action.digest().is_none_or(|digest| digest == Digest::of_entry(transcript, index));
-    same || matches!(action, Action::Offload(facts) if !matches!(check_preview(transcript, index, facts), Preview::Gone))
+    let Some(digest) = action.digest() else { return true };
+    digest == Digest::of_entry(transcript, index)
+        || marker::trimmed(&text_of(transcript, index)).is_some_and(|trimmed| trimmed.digest == digest)
 }
 
 enum Preview {
