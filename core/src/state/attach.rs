@@ -61,8 +61,7 @@ impl CompactionState {
         let beginning = !grown && self.is_beginning(columns);
         let mut found = Attachment { history: History::Grown, ..Attachment::default() };
         self.place_again(transcript, columns, &mut found);
-        self.drop_illegal(transcript, columns, &mut found);
-        self.check_bodies(transcript, &mut found);
+        self.check_bodies(transcript, columns, &mut found);
         if !grown {
             found.history = History::Edited;
             self.uncover_newest(columns, &mut found);
@@ -87,7 +86,7 @@ impl CompactionState {
     pub(super) fn place_decisions(&mut self, transcript: &dyn Transcript, columns: &Columns) {
         let mut found = Attachment::default();
         self.place_again(transcript, columns, &mut found);
-        self.check_bodies(transcript, &mut found);
+        self.check_bodies(transcript, columns, &mut found);
         self.uncover_newest(columns, &mut found);
         self.restore_newest(columns, &mut found);
         self.recount(columns);
@@ -194,13 +193,6 @@ impl CompactionState {
         found.dropped += total.saturating_sub(self.records.len() + self.notes.len());
     }
 
-    /// An edit may have made of an entry what nobody may reduce: what stood apart is one message with what is signed now.
-    fn drop_illegal(&mut self, transcript: &dyn Transcript, columns: &Columns, found: &mut Attachment) {
-        let total = self.records.len();
-        self.records.retain(|record| is_legal(record, transcript, columns));
-        found.dropped += total - self.records.len();
-    }
-
     /// A record that was rewound may end under a note. What is newest now is shown whole: the newest user message
     /// and the newest group.
     fn uncover_newest(&mut self, columns: &Columns, found: &mut Attachment) {
@@ -243,22 +235,21 @@ impl CompactionState {
         }
     }
 
-    /// Looks whether previews can still be cut from the record.
-    fn check_bodies(&mut self, transcript: &dyn Transcript, found: &mut Attachment) {
-        let mut dropped = 0;
+    /// Looks whether each decision can still be about its entry, and whether previews can still be cut from the record.
+    fn check_bodies(&mut self, transcript: &dyn Transcript, columns: &Columns, found: &mut Attachment) {
+        let total = self.records.len();
         let mut changed = 0;
         self.records.retain_mut(|record| {
+            // An edit may have made of an entry what nobody may reduce: what stood apart is one message with what is
+            // signed now, or fewer parts are there than were left out.
+            if !is_legal(record, transcript, columns) {
+                return false;
+            }
             let index = record.place.index as usize;
             match &record.action {
                 Action::Clear { bytes, .. } => {
                     changed += usize::from(content_bytes(transcript, index) != *bytes);
                     true
-                }
-                Action::Elide { parts, .. } => {
-                    let count = transcript.entry(index).parts;
-                    let there = parts.iter().all(|&part| part < count);
-                    dropped += usize::from(!there);
-                    there
                 }
                 Action::Offload(facts) => match check_preview(transcript, index, facts) {
                     Preview::Same => true,
@@ -281,7 +272,7 @@ impl CompactionState {
                 _ => true,
             }
         });
-        found.dropped += dropped;
+        found.dropped += total - self.records.len();
         found.changed_bodies = changed;
     }
 }
