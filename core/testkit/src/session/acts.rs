@@ -250,15 +250,17 @@ impl Session<'_, OwnedTranscript> {
         self.restart();
         let mut entries = self.transcript.entries().to_vec();
         self.levels.resize(entries.len(), Level::Verbatim);
-        let calls = |entries: &[Entry], id: &str| {
-            entries.iter().filter(|entry| entry.kind == EntryKind::ToolCall && entry.call_id == id).count()
+        let count = |entries: &[Entry], id: &str| {
+            [EntryKind::ToolCall, EntryKind::ToolResult]
+                .map(|kind| entries.iter().filter(|entry| entry.kind == kind && entry.call_id == id).count())
         };
         let before = entries.clone();
         edit(&mut entries, &mut self.levels);
-        // Where one of several calls of one id is gone, results answer others than before: no level is about them any more.
+        // Where one of several calls of one id is gone, or one of several results, results answer others than before: no
+        // level is about them any more.
         for (entry, level) in entries.iter().zip(&mut self.levels) {
-            let had = calls(&before, &entry.call_id);
-            if had > 1 && calls(&entries, &entry.call_id) != had {
+            let had = count(&before, &entry.call_id);
+            if had.iter().any(|&had| had > 1) && count(&entries, &entry.call_id) != had {
                 *level = Level::Verbatim;
             }
         }
