@@ -79,7 +79,7 @@ pub fn replay(conversation: &Conversation, setting: Setting<'_>, progress: &mut 
     let mut time = None;
     for (turn, &len) in conversation.calls.iter().enumerate() {
         let record = Until { whole, len };
-        let now = time_of(conversation, len).filter(|_| setting.pauses == Pauses::Recorded);
+        let now = (setting.pauses == Pauses::Recorded).then(|| time_of(conversation, len)).flatten();
         let idle = setting.pauses.before(turn as u64, time.zip(now));
         time = now.or(time);
         let cold = turn > 0 && idle.is_some_and(|seconds| seconds > setting.price.ttl_seconds);

@@ -1,8 +1,9 @@
 //! What a provider's prompt cache holds.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
+use super::marked::Marked;
 use super::prices::{CacheRule, PriceRow};
 
 /// Entries kept for [`CacheRule::Breakpoints`], far more than any conversation has alive.
@@ -83,11 +84,15 @@ impl Branch<'_> {
 }
 
 /// The identity of a prefix after one more segment.
+///
+/// Who drops the oldest messages makes the whole row anew at every call, each prefix from the one before: so what depends
+/// on the prefix is one multiplication, and what mixes the segment stands beside it.
 pub(super) const fn extend(prefix: u64, segment: u64) -> u64 {
-    let mut mixed = prefix.rotate_left(29) ^ segment.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    mixed = (mixed ^ (mixed >> 30)).wrapping_add(0x2545_F491_4F6C_DD1D).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    mixed ^ (mixed >> 31)
+    let mut own = segment.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    own = (own ^ (own >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    own ^= own >> 27;
+    let product = (prefix ^ own) as u128 * 0x94D0_49BB_1331_11EB;
+    (product as u64).rotate_left(23) ^ (product >> 64) as u64 ^ own
 }
 
 /// Keys are already mixed, so they are their own hash.
@@ -108,16 +113,11 @@ impl Hasher for Premixed {
     }
 }
 
-/// Prefix to the second of its last use.
-type Prefixes = HashMap<u64, u64, BuildHasherDefault<Premixed>>;
+/// What is known of prefixes, by their identity.
+pub(super) type ByPrefix<T> = HashMap<u64, T, BuildHasherDefault<Premixed>>;
 
-/// An entry at a mark.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Entry {
-    length: usize,
-    hash: u64,
-    touched: u64,
-}
+/// Prefix to the second of its last use.
+type Prefixes = ByPrefix<u64>;
 
 /// What is alive, by the row's rule.
 #[derive(Clone, Debug)]
@@ -125,22 +125,19 @@ pub(super) enum Cache {
     /// Prefixes that left the last request's path, with the second of their last use; in two generations, so that
     /// memory is bounded without ever walking the whole table. What is on the path was used by the last request.
     Anywhere { young: Prefixes, old: Prefixes },
-    /// Entries at marks, the most recently used last.
-    Marked { entries: VecDeque<Entry>, capacity: usize, lookback: Option<usize>, max_marks: usize },
+    /// Entries at marks.
+    Marked { entries: Marked, max_marks: usize },
 }
 
 impl Cache {
     pub(super) fn new(rule: CacheRule) -> Self {
         match rule {
             CacheRule::Automatic => Self::Anywhere { young: Prefixes::default(), old: Prefixes::default() },
-            CacheRule::Breakpoints { max_marks, lookback } => Self::Marked {
-                entries: VecDeque::new(),
-                capacity: BREAKPOINT_ENTRIES,
-                lookback: Some(lookback),
-                max_marks,
-            },
+            CacheRule::Breakpoints { max_marks, lookback } => {
+                Self::Marked { entries: Marked::new(BREAKPOINT_ENTRIES, Some(lookback)), max_marks }
+            }
             CacheRule::Exact { max_marks, remembered } => {
-                Self::Marked { entries: VecDeque::new(), capacity: remembered, lookback: None, max_marks }
+                Self::Marked { entries: Marked::new(remembered, None), max_marks }
             }
         }
     }
@@ -177,36 +174,18 @@ impl Cache {
     ///
     /// `marks` are ascending positions on `path`.
     pub(super) fn marked(&self, path: &Branch<'_>, marks: &[usize], since: u64) -> Option<usize> {
-        let Self::Marked { entries, lookback, .. } = self else { return None };
-        entries
-            .iter()
-            .filter(|entry| entry.touched >= since)
-            .filter(|entry| entry.length <= path.len() && path.prefix(entry.length).hash == entry.hash)
-            .filter(|entry| match *lookback {
-                None => true,
-                Some(reach) => marks.iter().any(|mark| *mark >= entry.length && mark - entry.length <= reach),
-            })
-            .map(|entry| entry.length)
-            .max()
+        let Self::Marked { entries, .. } = self else { return None };
+        entries.longest(path, marks, since)
     }
 
     /// Under a rule with marks: the entry that was read and all marks are entries used at second `now`.
     pub(super) fn mark(&mut self, path: &PathSteps, found: Option<usize>, marks: &[usize], since: u64, now: u64) {
-        let Self::Marked { entries, capacity, .. } = self else { return };
-        // The most recently used stand last, so the ones that ran out stand first.
-        while entries.front().is_some_and(|entry| entry.touched < since) {
-            entries.pop_front();
-        }
+        let Self::Marked { entries, .. } = self else { return };
+        entries.forget_before(since);
         for length in found.iter().chain(marks) {
-            let hash = path.prefix(*length).hash;
-            if let Some(at) = entries.iter().rposition(|entry| entry.hash == hash) {
-                entries.remove(at);
-            }
-            entries.push_back(Entry { length: *length, hash, touched: now });
+            entries.touch(path.prefix(*length).hash, *length, now);
         }
-        while entries.len() > *capacity {
-            entries.pop_front();
-        }
+        entries.trim();
     }
 }
 

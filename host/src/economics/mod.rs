@@ -29,6 +29,7 @@
 mod baselines;
 mod break_even;
 mod cache;
+mod marked;
 mod money;
 mod pauses;
 mod prices;
