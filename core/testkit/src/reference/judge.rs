@@ -220,6 +220,16 @@ impl Reference<'_> {
         facts: PassFacts,
     ) -> Result<(), String> {
         let no = |wrong: &str| Err(wrong.to_string());
+        // What was decided before is not decided again: after a rewind an older note may end with the record, beside the
+        // newest group that it keeps.
+        if let Some(had) = had
+            && note.revision > had.revision
+            && (note.span, note.counts, &note.kept) == (had.span, had.counts, &had.kept)
+        {
+            let begins = had.summary.text.starts_with(&note.summary.text);
+            let shortened = facts.last_resort && begins && self.note_text(note).len() < self.note_text(had).len();
+            return if shortened { Ok(()) } else { no("a note revised that was not shortened") };
+        }
         let group_at = |index: u32| (0..self.groups.len()).find(|&group| self.start(group) == index as usize);
         let Some(from) = group_at(note.from) else { return no("I5: a note begins within a group") };
         // The newest group stays, so a note ends where a group begins.
@@ -229,14 +239,6 @@ impl Reference<'_> {
         }
         if self.kind(self.start(from)) == EntryKind::System {
             return no("I4: a note before instructions");
-        }
-        if let Some(had) = had
-            && note.revision > had.revision
-            && (note.span, note.counts, &note.kept) == (had.span, had.counts, &had.kept)
-        {
-            let begins = had.summary.text.starts_with(&note.summary.text);
-            let shortened = facts.last_resort && begins && self.note_text(note).len() < self.note_text(had).len();
-            return if shortened { Ok(()) } else { no("a note revised that was not shortened") };
         }
         let released = had.is_some_and(|had| had.revision + 1 == note.revision && had.summary == note.summary);
         if note.revision > 0 && !facts.last_resort && !released {
