@@ -1,153 +1,139 @@
-"""The byte automaton of core/src/estimate/automaton.rs once more, as features of a fit.
+"""The byte automaton of core/src/estimate and its repetitions once more, as features of a fit.
 
 Said twice so that each checks the other: score.py compares what both make of every chunk.
 """
 
 import numpy
 
-CLASSES = 37
+# The ASCII classes, in order; a byte below 0x80 that is in none is in the one after them.
+ASCII = ["aeiou", "tnsrldcm", "bfghpy", "kjzw", "qvx", "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "0123456789", " ", "\n", "\t\r", "\"'`", "()[]{}",
+         ".,;:!?", "_", "-/\\"]  # fmt: skip
+# The first byte of each range of continuations, then of leads.
+CONTINUATIONS = [0x80, 0x84, 0x90, 0xA4, 0xA6, 0xA8, 0xAA, 0xAC, 0xB0, 0xB2, 0xB4, 0xB6, 0xB8, 0xBC]
+LEADS = [0xC0, 0xC3, 0xCB, 0xD0, 0xD4, 0xD8, 0xE0, 0xE1, 0xE2, 0xE3, 0xE4, 0xEA, 0xEE, 0xF0]
+OTHER = len(ASCII)
+CLASSES = OTHER + 1 + len(CONTINUATIONS) + len(LEADS)
+LETTERS, UPPER, DIGIT, SPACE, NEWLINE, TAB, UNDERSCORE = range(5), 5, 6, 7, 8, 9, 13
+LEAD = OTHER + 1 + len(CONTINUATIONS)
+
+STATES = ["nl", "sp", "sp2", "tab", "w1", "w2", "w3", "w4", "w5", "u1", "u2", "d1", "d2", "d3", "p1", "p2", "xl", "xd",
+          "lat", "greek", "cyr", "cyr2", "armheb", "arab", "arab2", "e0", "e0b", "e1", "e1b", "e2", "e2b", "e3", "e3b",
+          "han", "hangul", "f0", "f0b", "snake"]  # fmt: skip
+WORD = ("w1", "w2", "w3", "w4", "w5")
+MIXED = ("d1", "d2", "d3", "xl", "xd")
+OF_LEAD = ["greek", "lat", "greek", "cyr", "armheb", "arab", "e0", "e1", "e2", "e3", "han", "hangul", "hangul", "f0"]
 
 
 def class_of(byte):
-    char = chr(byte)
-    for number, members in enumerate(["aeiou", "tnsrldcmph", "bfgy", "jkqvwxz"]):
-        if char in members:
-            return number
-    if "A" <= char <= "Z":
-        return 4
-    if "0" <= char <= "9":
-        return 5
-    for number, members in enumerate([" ", "\n", "\t\r", "\"'`", "()[]{}", ".,;:!?", "_-/\\"], 6):
-        if char in members:
-            return number
     if byte < 0x80:
-        return 13
-    # The first byte of each range of continuations, then of leads.
-    starts = [0x80, 0x81, 0x84, 0x90, 0xA4, 0xA6, 0xB0, 0xB8, 0xBC, 0xC0, 0xC3, 0xCB, 0xD0, 0xD4, 0xD8, 0xE0, 0xE1,
-              0xE2, 0xE3, 0xE4, 0xEA, 0xEE, 0xF0]  # fmt: skip
-    return 13 + sum(start <= byte for start in starts)
+        return next((number for number, members in enumerate(ASCII) if chr(byte) in members), OTHER)
+    return OTHER + sum(start <= byte for start in CONTINUATIONS + LEADS)
 
 
-CLASS = [class_of(byte) for byte in range(256)]
-CONTINUATION = range(14, 23)
-
-(NEWLINE, SPACE, SPACES, TAB, WORD) = range(5)
-(LONG, UPPER, UPPERS, DIGIT) = range(8, 12)
-(PUNCTUATION, PUNCTUATIONS, MIXED_LETTER, MIXED_DIGIT) = range(14, 18)
-
-
-class Automaton:
-    """`mode`: ASCII after a letter with a mark (é, ü, ő) has rows of its own until the end of the line."""
-
-    def __init__(self, four_body=True, mode=False, cyr=2, arab=2):
-        self.names, self.mode = {}, mode
-        ascii_states = ["nl", "sp", "sp2", "tab", "w1", "w2", "w3", "w4", "w5", "u1", "u2", "d1", "d2", "d3", "p1", "p2", "xl", "xd"]
-        names = list(ascii_states) + ["c2", "lat", "greek"]
-        names += [f"cyr{i}" for i in range(cyr)] + ["armheb"] + [f"arab{i}" for i in range(arab)]
-        names += ["e0", "e0b", "e1", "e1b", "e2", "e2b", "e3", "e3b", "han", "hangul", "ee"]
-        names += ["f0", "f0b"] if four_body else ["f0"]
-        if mode:
-            names += [f"m.{name}" for name in ascii_states if name not in ("nl", "tab")]
-        self.state = {name: at for at, name in enumerate(names)}
-        self.list = names
-        self.cyr, self.arab, self.four_body = cyr, arab, four_body
-        self.states = len(names)
-        self.next = [[self.state[self.step(name, c)] for c in range(CLASSES)] for name in names]
-        # One row more: what a byte that repeats costs besides (`runs`).
-        self.cells = (self.states + 1) * CLASSES
-
-    def step(self, name, c):
-        marked = name.startswith("m.") or (self.mode and name == "lat")
-        pre = "m." if marked else ""
-        base = name.removeprefix("m.")
-        if c <= 3:
-            if base in ("w1", "w2"):
-                return pre + {"w1": "w2", "w2": "w3"}[base]
-            if base in ("w3", "w4"):
-                return pre + (f"w{int(base[1]) + (c == 0)}")
-            if base == "w5":
-                return pre + "w5"
-            if base in ("u1", "u2"):
-                return pre + "w2"
-            if base in ("d1", "d2", "d3", "xl", "xd"):
-                return pre + "xl"
-            return pre + ("w3" if base == "lat" else "w1")
-        if c == 4:
-            if base in ("u1", "u2"):
-                return pre + "u2"
-            return pre + ("xl" if base in ("d1", "d2", "d3", "xl", "xd") else "u1")
-        if c == 5:
-            if base in ("d1", "d2"):
-                return pre + ("d2" if base == "d1" else "d3")
-            if base in ("w1", "w2", "w3", "w4", "w5", "u1", "u2", "xl", "xd"):
-                return pre + "xd"
-            return pre + "d1"
-        if c == 6:
-            return pre + ("sp2" if base in ("sp", "sp2") else "sp")
-        if c == 7:
-            return "nl"
-        if c == 8:
-            return "tab"
-        if c <= 13:
-            return pre + ("p2" if base in ("p1", "p2") else "p1")
-        if c in CONTINUATION:
-            if base in ("e0", "e1", "e2", "e3") or (base == "f0" and self.four_body):
-                return base + "b"
-            return name
-        if c in (26, 28):
-            kind, most = ("cyr", self.cyr) if c == 26 else ("arab", self.arab)
-            at = int(name[len(kind):]) + 1 if name.startswith(kind) else 0
-            return f"{kind}{min(at, most - 1)}"
-        return {23: "c2", 24: "lat", 25: "greek", 27: "armheb", 29: "e0", 30: "e1", 31: "e2", 32: "e3", 33: "han",
-                34: "hangul", 35: "ee", 36: "f0"}[c]  # fmt: skip
-
-    def count(self, data):
-        """How often each cell is stepped through; the last row counts repeated bytes."""
-        counts = numpy.zeros(self.cells, dtype=numpy.int32)
-        rows = [[self.next[s][CLASS[b]] for b in range(256)] for s in range(self.states)]
-        state = 0
-        path = []
-        for byte in data:
-            path.append(state)
-            state = rows[state][byte]
-        values = numpy.frombuffer(data, dtype=numpy.uint8)
-        classes = numpy.array(CLASS)[values]
-        numpy.add.at(counts, numpy.array(path, dtype=numpy.int64) * CLASSES + classes, 1)
-        numpy.add.at(counts, self.states * CLASSES + kinds(values, runs(values)), 1)
-        return counts
+def step(state, c):
+    """The state after a byte of class `c`."""
+    if c in LETTERS:
+        if state in MIXED:
+            return "xl"
+        vowel = c == 0
+        of = {"w1": "w2", "w2": "w3", "w3": "w4" if vowel else "w3", "w4": "w5" if vowel else "w4", "w5": "w5", "u1": "w2", "u2": "w2",
+              "lat": "w3"}  # fmt: skip
+        return of.get(state, "w1")
+    if c == UPPER:
+        return "xl" if state in MIXED else "u2" if state in ("u1", "u2") else "u1"
+    if c == DIGIT:
+        if state in ("d1", "d2"):
+            return "d2" if state == "d1" else "d3"
+        return "xd" if state in (*WORD, "u1", "u2", "xl", "xd") else "d1"
+    if c == SPACE:
+        return "sp2" if state in ("sp", "sp2") else "sp"
+    if c in (NEWLINE, TAB):
+        return "nl" if c == NEWLINE else "tab"
+    if c == UNDERSCORE and state in (*WORD, *MIXED, "u1", "u2"):
+        return "snake"
+    if c <= OTHER:
+        return "p2" if state in ("p1", "p2", "snake") else "p1"
+    if c < LEAD:
+        return state + "b" if state in ("e0", "e1", "e2", "e3", "f0") else state
+    to = OF_LEAD[c - LEAD]
+    return to + "2" if to in ("cyr", "arab") and state.startswith(to) else to
 
 
-# What repeats, by its last byte: the columns of the last row.
+CLASS = numpy.array([class_of(byte) for byte in range(256)], dtype=numpy.int32)
+NEXT = numpy.array([STATES.index(step(state, c)) for state in STATES for c in range(CLASSES)], dtype=numpy.int32)
+# What a repetition costs besides has a row for each length, after those of the states, and a column for each kind.
+LENGTHS = [3, 4, 5, 9, 17, 33]
+CELLS = len(STATES) * CLASSES
+ALL_CELLS = CELLS + len(LENGTHS) * CLASSES
+
+
+def features(chunks):
+    """How often each chunk steps through each cell; then how often it repeats what, by length and kind.
+
+    All chunks are walked at once, byte by byte; the longest first, so that those which go on are always the first ones.
+    """
+    order = sorted(range(len(chunks)), key=lambda at: -len(chunks[at]))
+    sizes = numpy.array([len(chunks[at]) for at in order])
+    classes = numpy.zeros((sizes[0], len(chunks)), dtype=numpy.uint8)
+    for row, at in enumerate(order):
+        classes[: sizes[row], row] = CLASS[numpy.frombuffer(chunks[at], dtype=numpy.uint8)]
+    path = numpy.zeros(classes.shape, dtype=numpy.int16)
+    state = numpy.zeros(len(chunks), dtype=numpy.int32)
+    for at in range(sizes[0]):
+        on = numpy.searchsorted(-sizes, -at, side="left")
+        cell = state[:on] * CLASSES + classes[at, :on]
+        path[at, :on] = cell
+        state[:on] = NEXT[cell]
+    out = numpy.zeros((len(chunks), ALL_CELLS), dtype=numpy.float32)
+    for row, at in enumerate(order):
+        out[at, :CELLS] = numpy.bincount(path[: sizes[row], row], minlength=CELLS)
+        out[at, CELLS:] = repetitions(chunks[at])
+    return out
+
+
+# What repeats: the columns of the rows of lengths. Control characters are the last kind of ASCII.
 KINDS = ["abcdefghijklmnopqrstuvwxyz", "A", "BCDEFGHIJKLMNOPQRSTUVWXYZ", "-", "=", "*", "#", ".", "_", "/", "~", "+", ",", ":;!?",
          "\"'`", "()[]{}", "|", "<>", "\\", "$%&@^", "\t\r"]  # fmt: skip
-KIND = numpy.array([next((at for at, members in enumerate(KINDS) if chr(byte) in members), 21) for byte in range(128)]
-                   + [22] + 3 * [23] + 12 * [24] + 2 * [25] + 2 * [26] + 16 * [27] + 92 * [28])  # fmt: skip
-NOT_E2, FULL_BLOCK, LIGHT_SHADE, OTHER_BLOCK = 29, 30, 31, 32
+KIND = numpy.array([next((at for at, members in enumerate(KINDS) if chr(byte) in members), len(KINDS)) for byte in range(256)])
+TWO_BYTES, TWO_BYTE_SIGN = len(KINDS) + 1, len(KINDS) + 2
 
 
-def kinds(values, at):
-    at = numpy.flatnonzero(at)
-    last, middle, lead = values[at], values[numpy.maximum(at - 1, 0)], values[numpy.maximum(at - 2, 0)]
-    block = numpy.select([last == 0x88, last == 0x91], [FULL_BLOCK, LIGHT_SHADE], OTHER_BLOCK)
-    three = numpy.where(lead != 0xE2, NOT_E2, numpy.where(middle == 0x96, block, KIND[last]))
-    return numpy.where(last < 0x80, KIND[last], three)
+def kind_of_three(lead, middle, last):
+    """Rules and other signs of boxes; blocks and shades; shapes; punctuation; other symbols; and letters."""
+    box, block = (middle == 0x94) | (middle == 0x95), middle == 0x96
+    rules = [(middle == 0x94) & (last == 0x80), (middle == 0x94) & (last == 0x81), (middle == 0x95) & (last == 0x90), box]
+    bars = [block & (last == 0x81), block & (last < 0x88), block & (last == 0x88), block & (last == 0x91), block & (last < 0xA0)]
+    others = [(middle >= 0x96) & (middle <= 0x9B), middle == 0x80, middle >= 0]
+    conditions = [lead != 0xE2, *rules, *bars, *others]
+    first = TWO_BYTE_SIGN + 1
+    return numpy.select(conditions, [first + len(conditions) - 1, *range(first, first + len(conditions) - 1)])
 
 
-def runs(values):
-    """Where something repeats: an ASCII byte other than space, line feed and digit that the three before it equal,
-    and the last byte of a three-byte character that the two before it equal."""
-    out = numpy.zeros(len(values), dtype=bool)
-    if len(values) >= 4:
-        same = values[1:] == values[:-1]
-        four = same[2:] & same[1:-1] & same[:-2]
-        last = values[3:]
-        out[3:] = four & (last < 0x80) & (last != 0x20) & (last != 0x0A) & ~((last >= 0x30) & (last <= 0x39))
-    if len(values) >= 9:
-        again = values[3:] == values[:-3]
-        six = again[5:].copy()
-        for back in range(1, 6):
-            six &= again[5 - back : len(again) - back]
-        at = numpy.flatnonzero(six) + 8
-        lead = values[at - 2]
-        out[at[(lead >= 0xE0) & (lead < 0xF0)]] = True
-    return out
+def shifted(values, by):
+    """Each position's byte `by` positions before it; 0 before the text."""
+    return numpy.concatenate([numpy.zeros(min(by, len(values)), dtype=values.dtype), values[: len(values) - by]])[: len(values)]
+
+
+def same(values, period):
+    """How many in a row, up to each position, equal the one `period` before them."""
+    equal = numpy.zeros(len(values), dtype=bool)
+    equal[period:] = values[period:] == values[:-period]
+    at = numpy.arange(len(values))
+    return at - numpy.maximum.accumulate(numpy.where(equal, -1, at))
+
+
+def repetitions(chunk):
+    """The third in a row and later ones, of ASCII bytes other than space, line feed and digit, and of characters of two and of
+    three bytes."""
+    values = numpy.frombuffer(chunk, dtype=numpy.uint8)
+    out = numpy.zeros((len(LENGTHS), CLASSES), dtype=numpy.float32)
+    one, two = shifted(values, 1), shifted(values, 2)
+    counted = (values < 0x80) & (values != 0x20) & (values != 0x0A) & ~((values >= 0x30) & (values <= 0x39))
+    for where, times, kind in [
+        (counted, same(values, 1), KIND[values]),
+        ((values >= 0x80) & (one >= 0xC0) & (one < 0xE0), same(values, 2) // 2, numpy.where(one == 0xC2, TWO_BYTE_SIGN, TWO_BYTES)),
+        ((values >= 0x80) & (two >= 0xE0) & (two < 0xF0), same(values, 3) // 3, kind_of_three(two, one, values)),
+    ]:
+        at = numpy.flatnonzero(where & (times >= LENGTHS[0] - 1))
+        numpy.add.at(out, (numpy.searchsorted(LENGTHS, times[at] + 1, side="right") - 1, kind[at]), 1)
+    return out.ravel()

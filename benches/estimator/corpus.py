@@ -1,9 +1,12 @@
-"""Makes the corpus: fetches the packages of sources.py, cuts chunks, writes them to WORK/corpus.jsonl.
+"""Makes a corpus: fetches the packages of sources.py, cuts chunks, writes them to WORK/SPLIT.jsonl.
 
-    python corpus.py WORK
+    python corpus.py WORK fit
+    python corpus.py WORK held
+    python corpus.py WORK fresh          at the very end, when tables and scripts do not change any more
+    python corpus.py WORK                what the corpora that were made consist of, in Markdown
 
 Chunks have 1 to 8 KB (log-uniform), begin at a line, and are spread evenly over the sources of a group, within a
-source over its files. Everything is drawn from a fixed seed. WORK/manifest.md describes what was taken.
+source over its files. Everything is drawn from a fixed seed. WORK/SPLIT.manifest.json says what was taken.
 """
 
 import collections
@@ -21,16 +24,26 @@ import generate
 from sources import BY_LANGUAGE, GROUPS, LANGUAGES, SOURCES, WHAT
 
 SEED = 20261130
-# Chunks of one group. Groups of many languages get more to learn from; all groups count the same in the fit.
-QUOTA = {"fit": 150, "held": 90, "fresh": 80}
-QUOTA_BY_LANGUAGE = {"fit": 280, "held": 110, "fresh": 90}
+# Chunks of one group. Groups of many languages or signs get more to learn from; all groups count the same in the fit.
+QUOTA = {"fit": 300, "held": 90, "fresh": 80}
+QUOTA_BY_LANGUAGE = {"fit": 700, "held": 150, "fresh": 90}
+QUOTA_OF_LAYOUT = {"fit": 360, "held": 90, "fresh": 80}
+
+
+def quota(group, split):
+    return (QUOTA_BY_LANGUAGE if group in BY_LANGUAGE else QUOTA_OF_LAYOUT if group == "layout" else QUOTA)[split]
+
+
 TAGS = re.compile(r"<script.*?</script>|<style.*?</style>|<[^>]*>", re.S)
+# What a translation leaves in English says nothing of its language.
+UNTRANSLATED = re.compile(r'<(\w+)[^>]*xml:lang="en"[^>]*>.*?</\1>', re.S)
+ENGLISH = re.compile(r"\b(the|of|and|is|to|in|for|that|with|this)\b", re.I)
 BLANKS = re.compile(r"[ \t]*\n\s*\n\s*")
 
 
 def stripped(text):
     """The text between tags, entities resolved."""
-    return BLANKS.sub("\n\n", html.unescape(TAGS.sub("", text))).strip()
+    return BLANKS.sub("\n\n", html.unescape(TAGS.sub("", UNTRANSLATED.sub("", text)))).strip()
 
 
 def values_of(text):
@@ -72,8 +85,12 @@ def chunk(text, rng):
     return data[at : at + want].decode("utf-8", "ignore").lstrip("\ufffd")
 
 
-def cut(texts, quota, rng):
-    """`quota` chunks, going round the texts; a text is not asked for more than it holds."""
+def english(piece):
+    return len(ENGLISH.findall(piece)) * 12 > len(piece.split())
+
+
+def cut(texts, quota, rng, foreign):
+    """`quota` chunks, going round the texts; a text is not asked for more than it holds. `foreign`: none in English."""
     texts, out, seen = list(texts), [], set()
     for turn in range(40):
         for text in texts:
@@ -82,7 +99,7 @@ def cut(texts, quota, rng):
             if turn and len(text.encode()) < 3000 * turn:
                 continue
             piece = chunk(text, rng)
-            if len(piece.encode()) >= 700 and len(piece.split()) * 25 >= 25 and piece not in seen:
+            if len(piece.encode()) >= 700 and len(piece.split()) * 25 >= 25 and piece not in seen and not (foreign and english(piece)):
                 seen.add(piece)
                 out.append(piece)
     return out
@@ -97,7 +114,8 @@ def entries(split, store):
         folder = fetch.fetch(registry, spec, store / split)
         names = [(path, path.relative_to(folder).as_posix()) for path in fetch.files_below(folder)] if groups else []
         for group, globs in groups.items():
-            for glob in globs:
+            for number, glob in enumerate(globs):
+                again = f" {number}" if glob in globs[:number] else ""
                 for language, patterns in spellings(glob, group):
                     rng = random.Random(f"{SEED} {spec} {glob} {language}")
                     texts = list(texts_of(names, patterns, rng))
@@ -106,7 +124,7 @@ def entries(split, store):
                     if group == "code":
                         code += texts[:20]
                     if texts:
-                        yield group, f"{registry} {spec} {glob}", language, texts
+                        yield group, f"{registry} {spec} {glob}{again}", language, texts
     rng = random.Random(f"{SEED} {split}")
     words = generate.Words(rng, prose, code)
     libraries = sorted(path for path in (store / split).rglob("*.so") if path.is_file() and path.stat().st_size > 100_000)
@@ -125,45 +143,52 @@ def entries(split, store):
             yield group, name, "", [text]
 
 
+def describe(work):
+    made = {split: json.loads((work / f"{split}.manifest.json").read_text()) for split in QUOTA if (work / f"{split}.manifest.json").exists()}
+    cell = lambda pairs: f"{sum(count for count, _ in pairs)} ({sum(size for _, size in pairs) // 1000} kB)"
+    print(f"| group | what | {' | '.join(made)} |\n|---|---|{'--:|' * len(made)}")
+    for group in GROUPS:
+        print(f"| {group} | {WHAT[group]} | {' | '.join(cell([manifest['taken'][group]]) for manifest in made.values())} |")
+    print(f"| all | | {' | '.join(cell(manifest['taken'].values()) for manifest in made.values())} |")
+    print("\n| split | registry | package | file | licence |\n|---|---|---|---|---|")
+    for manifest in made.values():
+        print("\n".join(manifest["packages"]))
+
+
 def main():
     work = Path(sys.argv[1])
+    if len(sys.argv) == 2:
+        return describe(work)
+    split = sys.argv[2]
     store = work / "packages"
-    for split in QUOTA:
-        # Side by side, so that commands have a tree to look at.
-        (store / split).mkdir(parents=True, exist_ok=True)
-        fetch.fetch_debs([spec for of, registry, spec, *_ in SOURCES if (of, registry) == (split, "deb")], store / split)
+    # Side by side, so that commands have a tree to look at.
+    (store / split).mkdir(parents=True, exist_ok=True)
+    fetch.fetch_debs([spec for of, registry, spec, *_ in SOURCES if (of, registry) == (split, "deb")], store / split)
     fetch.fetch("npm", "unicode-emoji-json@0.9.0", store / "all")
-    sizes, taken = collections.Counter(), collections.Counter()
-    with open(work / "corpus.jsonl", "w") as out:
-        for split in QUOTA:
-            by_group = collections.defaultdict(list)
-            for group, source, language, texts in entries(split, store):
-                by_group[group].append((source, language, texts))
-            for group in GROUPS:
-                found = by_group[group]
-                left = (QUOTA_BY_LANGUAGE if group in BY_LANGUAGE else QUOTA)[split]
-                # The poorest first, so that what they cannot give goes to the others.
-                found.sort(key=lambda entry: (sum(map(len, entry[2])), entry[:2]))
-                for done, (source, language, texts) in enumerate(found):
-                    rng = random.Random(f"{SEED} {split} {group} {source} {language}")
-                    pieces = cut(texts, math.ceil(left / (len(found) - done)), rng)
-                    left -= len(pieces)
-                    for piece in pieces:
-                        record = {"split": split, "group": group, "source": source, "language": language, "text": piece}
-                        out.write(json.dumps(record, ensure_ascii=False) + "\n")
-                        sizes[split, group] += len(piece.encode())
-                        taken[split, group] += 1
-    with open(work / "manifest.md", "w") as out:
-        print("| group | what | fitted | held out | fresh |\n|---|---|--:|--:|--:|", file=out)
+    by_group = collections.defaultdict(list)
+    for group, source, language, texts in entries(split, store):
+        by_group[group].append((source, language, texts))
+    taken = {}
+    with open(work / f"{split}.jsonl", "w") as out:
         for group in GROUPS:
-            cells = (f"{taken[split, group]} ({sizes[split, group] // 1000} kB)" for split in QUOTA)
-            print(f"| {group} | {WHAT[group]} | {' | '.join(cells)} |", file=out)
-        total = (f"{sum(n for key, n in taken.items() if key[0] == s)} "
-                 f"({sum(n for key, n in sizes.items() if key[0] == s) // 1000} kB)" for s in QUOTA)  # fmt: skip
-        print(f"| all | | {' | '.join(total)} |\n\n| split | registry | package | file | licence |\n|---|---|---|---|---|", file=out)
-        for split, registry, spec, licence, _ in SOURCES:
-            print(f"| {split} | {registry} | {spec} | {fetch.version_of(registry, spec, store / split)} | {licence} |", file=out)
-    print((work / "manifest.md").read_text().split("\n\n")[0])
+            found = by_group[group]
+            left = quota(group, split)
+            taken[group] = [0, 0]
+            # The poorest first, so that what they cannot give goes to the others.
+            found.sort(key=lambda entry: (sum(map(len, entry[2])), entry[:2]))
+            for done, (source, language, texts) in enumerate(found):
+                rng = random.Random(f"{SEED} {split} {group} {source} {language}")
+                pieces = cut(texts, math.ceil(left / (len(found) - done)), rng, group in BY_LANGUAGE)
+                left -= len(pieces)
+                for piece in pieces:
+                    record = {"split": split, "group": group, "source": source, "language": language, "text": piece}
+                    out.write(json.dumps(record, ensure_ascii=False) + "\n")
+                    taken[group][0] += 1
+                    taken[group][1] += len(piece.encode())
+    packages = [f"| {split} | {registry} | {spec} | {fetch.version_of(registry, spec, store / split)} | {licence} |"
+                for of, registry, spec, licence, _ in SOURCES if of == split]  # fmt: skip
+    (work / f"{split}.manifest.json").write_text(json.dumps({"taken": taken, "packages": packages}))
+    print(f"{split}: {sum(count for count, _ in taken.values()):,} chunks, {sum(size for _, size in taken.values()):,} bytes")
 
 
 if __name__ == "__main__":

@@ -63,7 +63,8 @@ def fetch_debs(names, store):
             archive.rename(home / archive.name)
 
 
-def crate(spec, into):
+def crate(spec, into, all_of_it=False):
+    """The crate alone, or (`crates`) all it depends on as well: some keep their data in crates of their own."""
     name, version = spec.split("==")
     (into / "src").mkdir()
     (into / "src/lib.rs").write_text("")
@@ -72,8 +73,11 @@ def crate(spec, into):
         f'[dependencies]\n{name} = "={version}"\n'
     )
     run(["cargo", "vendor", "-q", "--versioned-dirs"], cwd=into)
-    shutil.move(into / "vendor" / f"{name}-{version}", into / "files")
-    shutil.rmtree(into / "vendor")
+    if all_of_it:
+        shutil.move(into / "vendor", into / "files")
+    else:
+        shutil.move(into / "vendor" / f"{name}-{version}", into / "files")
+        shutil.rmtree(into / "vendor")
 
 
 def home_of(registry, spec, store):
@@ -91,12 +95,12 @@ def fetch(registry, spec, store):
         home.mkdir(parents=True)
     if registry in ("wheel", "sdist"):
         wheel_or_sdist(registry, spec, home)
-    elif registry == "crate":
-        crate(spec, home)
+    elif registry in ("crate", "crates"):
+        crate(spec, home, registry == "crates")
     elif registry == "npm":
         npm(spec, home)
     files.mkdir(exist_ok=True)
-    if registry != "crate":
+    if registry not in ("crate", "crates"):
         (archive,) = (path for path in home.iterdir() if path.is_file())
         if registry == "deb":
             run(["dpkg-deb", "-x", str(archive), str(files)])

@@ -69,6 +69,17 @@ def logs(split, rng, words):
             lambda r: f"   Compiling {words.name().lower()} v{r.randint(0, 4)}.{r.randint(0, 40)}.{r.randint(0, 9)}"
             if r.random() < 0.6
             else f"warning: unused variable: `{words.name()}`\n  --> {words.path()[1:]}:{r.randint(1, 900)}:{r.randint(1, 80)}\n   |",
+            lambda r: f"{r.choice(level)[0]}{r.randint(1, 12):02}{r.randint(1, 28):02} {clock(r)}.{r.randint(0, 999999):06} "
+            f"{r.randint(1, 9999):>7} {words.name().lower()}.go:{r.randint(1, 999)}] {words.phrase()}",
+            lambda r: f"{words.path()[1:]}::{words.name()} {r.choice(['PASSED', 'PASSED', 'FAILED', 'SKIPPED'])} [{r.randint(0, 100):>3}%]",
+            lambda r: f"[Wed {r.choice(months)} {r.randint(1, 28):02} {clock(r)}.{r.randint(0, 999999):06} 2026] [{words.name().lower()}:{r.choice(level).lower()}] "
+            f"[pid {r.randint(100, 99999)}:tid {r.getrandbits(46)}] [client {address(r)}:{big(r)}] AH{r.randint(0, 9999):05}: {words.phrase()}",
+            lambda r: f"{clock(r)}.{r.randint(0, 999):03} [{words.name().lower()}-{r.randint(1, 64)}] {r.choice(level):<5} c.{words.name()[0].lower()}.{words.name()} - {words.phrase()}",
+            lambda r: f"{words.name().lower()}_{r.randint(1, 4)}  | {day(r)}T{clock(r)}.{r.getrandbits(29):09}Z {words.phrase(2, 12)}",
+            lambda r: f"Collecting {words.name().lower()}=={r.randint(0, 9)}.{r.randint(0, 40)}\n  Downloading {words.name().lower()}-{r.randint(0, 9)}.{r.randint(0, 40)}"
+            f".{r.randint(0, 9)}-py3-none-any.whl ({r.randint(1, 999)} kB)",
+            lambda r: f"asset {words.name()}.{r.getrandbits(32):08x}.js {r.random() * 900:.1f} KiB [emitted] [immutable] (name: {words.name()}) {r.randint(1, 40)} related assets",
+            lambda r: f"{r.randint(0, 59)}m{r.randint(0, 59)}s  {r.choice(['Normal', 'Warning'])}  {words.name()}  pod/{words.name().lower()}-{r.getrandbits(36):x}  {words.phrase()}",
         ],
         "held": [
             lambda r: f"{day(r)} {clock(r)},{r.randint(0, 999):03} {r.choice(level):<5} [{words.name()}-{r.randint(1, 16)}] "
@@ -76,18 +87,42 @@ def logs(split, rng, words):
             lambda r: f"time={day(r)}T{clock(r)}Z level={r.choice(level).lower()} msg=\"{words.phrase()}\" "
             f"{words.name()}={r.randint(0, 9999)} peer={address(r)}:{r.randint(1024, 65535)}",
             lambda r: f"test {words.name().lower()}::{words.name().lower()} ... {r.choice(['ok', 'ok', 'ok', 'FAILED', 'ignored'])}",
+            lambda r: f"[{r.random() * 9999:12.6f}] {words.name().lower()} {r.randint(0, 9)}: {words.phrase(2, 6)} 0x{r.getrandbits(32):08x}",
         ],
         "fresh": [
-            lambda r: f"{r.choice(level)[0]}{r.randint(1, 12):02}{r.randint(1, 28):02} {clock(r)}.{r.randint(0, 999999):06} "
-            f"{r.randint(1, 9999):>7} {words.name().lower()}.go:{r.randint(1, 999)}] {words.phrase()}",
-            lambda r: f"[{r.random() * 9999:12.6f}] {words.name().lower()} {r.randint(0, 9)}: {words.phrase(2, 6)} 0x{r.getrandbits(32):08x}",
-            lambda r: f"{words.path()[1:]}::{words.name()} {r.choice(['PASSED', 'PASSED', 'FAILED', 'SKIPPED'])} [{r.randint(0, 100):>3}%]",
+            lambda r: f"{day(r).replace('-', '/')} {clock(r)} [{r.choice(level).lower()}] {r.randint(100, 9999)}#0: *{r.randint(1, 99999)} "
+            f"{words.phrase(2, 7)}, client: {address(r)}, server: {words.name().lower()}.example, request: \"POST {words.path()} HTTP/2.0\"",
+            lambda r: f"[{r.choice(level)}] {words.phrase(1, 6)} @ {words.name()}.{words.name()}({words.name()}.java:{r.randint(10, 999)})",
+            lambda r: f"--- {r.choice(['PASS', 'PASS', 'FAIL', 'SKIP'])}: Test{words.name()}/{words.name()} ({r.random() * 3:.2f}s)\n"
+            f"    {words.name().lower()}_test.go:{r.randint(9, 600)}: {words.phrase(2, 8)}",
+            lambda r: f"{r.randint(1_500_000_000, 1_900_000_000)}.{r.randint(0, 999):03} {address(r)} {r.choice(['TCP_MISS', 'TCP_HIT', 'NONE'])}/{code(r)} "
+            f"{big(r)} CONNECT {words.name().lower()}:443 - HIER_DIRECT/{address(r)}",
         ],
     }
     return [(f"generated log {at}", fill(rng, line)) for at, line in enumerate(lines[split])]
 
 
-RUNS = "aexnAZX0----====****####____....//~~++,:;!?\"'()[]{}<>|\\$%&@^█░▒▓■•●─━│═┄"
+RUNS = "aexnAZX0----====****####____....//~~++,:;!?\"'()[]{}<>|\\$%&@^█░▒▓■•●─━│═┄▇▆▃▁╌·★◆→"
+
+
+def long(rng):
+    """A length of a run: as many between 2 and 4 as between 64 and 128."""
+    return int(2 ** rng.uniform(1, 7))
+
+
+def steady(choices):
+    """One of the choices for some thirty calls on end: a text of one kind of rule tells more than one of all kinds."""
+    state = {"left": 0}
+
+    def pick(rng):
+        if state["left"] == 0:
+            state.update(left=rng.randint(10, 50), choice=rng.choice(choices))
+        state["left"] -= 1
+        return state["choice"]
+
+    return pick
+
+
 BOX = "│┃║", "─━═", "┌┏╔", "┐┓╗", "└┗╚", "┘┛╝"
 
 
@@ -118,6 +153,7 @@ def tree(rng, words):
 
 
 def layout(split, rng, words, emoji):
+    signs = [steady(RUNS) for _ in range(7)]
     some = lambda r, most=4: "".join(r.choice(emoji) for _ in range(r.randint(1, most)))
     lines = {
         "fit": [
@@ -131,6 +167,17 @@ def layout(split, rng, words, emoji):
             lambda r: f"{words.word()} {'█' * (n := r.randint(0, 40))}{r.choice('░▒ ') * (40 - n)} {n * 2}/80",
             lambda r: f"{words.name()} [{'#' * (n := r.randint(0, 40))}{'.' * (40 - n)}] {n * 100 // 40}%",
             lambda r: f"{words.phrase(3, 20)}\n{r.choice(RUNS) * r.randint(4, 200)} {words.phrase(0, 9)}",
+            # Rules and bars of every length, with words around them: what a run costs depends on both.
+            lambda r: f"{(c := signs[0](r)) * long(r)} {words.phrase(1, 3)} {c * long(r)}",
+            lambda r: f"{words.phrase(1, 4)} {signs[1](r) * long(r)} {r.randint(1, 400)}",
+            lambda r: f"{words.phrase(1, 6)}\n{signs[2](r) * long(r)}",
+            lambda r: " ".join(signs[3](r) * long(r) for _ in range(9)),
+            lambda r: f"{words.phrase(1, 9)}\n{(c := signs[4](r)) * long(r)}{words.word()}{c * long(r)}",
+            lambda r: "\n".join(f"{words.name():<20} {signs[5](r) * long(r)} {r.randint(1, 9999)}" for _ in range(6)),
+            lambda r: f"{signs[6](r) * int(2 ** r.uniform(4, 7))}\n{words.phrase(1, 5)}",
+            lambda r: "\n".join(f"{words.name():<20} {'▇' * r.randint(1, 50)} {r.randint(1, 9999)}" for _ in range(6)),
+            lambda r: f"{words.phrase(3, 12)} {some(r, 3)}{r.choice('!?.')} {words.phrase(1, 8)} {some(r, 2)}",
+            lambda r: f"{box(r, words)}\n{pipes(r, words)}",
         ],
         "held": [
             lambda r: f"/{'*' * r.randint(10, 90)}/\n{'//' * r.randint(1, 40)} {words.phrase()}\n{'#' * r.randint(2, 6)} {words.phrase()}",
@@ -140,14 +187,21 @@ def layout(split, rng, words, emoji):
             lambda r: f"{words.phrase(1, 3)}: {'█' * (n := r.randint(0, 30))}{'░' * (30 - n)} {n * 100 // 30}%",
             lambda r: " ".join(some(r, 3) for _ in range(20)),
             lambda r: f"{words.phrase(3, 20)}\n{r.choice('~^+:=-*_.━═▁5oO') * r.randint(4, 100)} {words.phrase(0, 9)}",
-        ],
-        "fresh": [
             lambda r: f"{'=' * r.randint(10, 70)} {words.phrase(1, 3)} {'=' * r.randint(10, 70)}",
             lambda r: f"{words.phrase(1, 4)} {'.' * r.randint(5, 60)} {r.randint(1, 400)}",
-            lambda r: f"{box(r, words)}\n{pipes(r, words)}",
-            lambda r: f"{words.phrase(3, 12)} {some(r, 3)}{r.choice('!?.')} {words.phrase(1, 8)} {some(r, 2)}",
-            lambda r: "\n".join(f"{words.name():<20} {'▇' * r.randint(1, 50)} {r.randint(1, 9999)}" for _ in range(6)),
             lambda r: f"{words.phrase(3, 20)}\n{r.choice('=-#~╌┄━*.◆x%') * r.randint(4, 100)} {words.phrase(0, 9)}",
+        ],
+        "fresh": [
+            lambda r: f"#{'-' * (n := r.randint(8, 76))}\n# {words.phrase(1, 5)}\n#{'-' * n}",
+            lambda r: f"{words.phrase(1, 3):*^{r.randint(20, 80)}}",
+            lambda r: f"{words.name():_<{r.randint(20, 60)}}{r.randint(1, 9999):_>8}",
+            lambda r: f"{r.randint(0, 100):>3}%|{'▓' * (n := r.randint(0, 50))}{'·' * (50 - n)}| {r.randint(0, 99)}/{r.randint(100, 999)} {words.phrase(1, 3)}",
+            lambda r: f"  {'.' * r.randint(2, 70)}s{'.' * r.randint(2, 20)}F{'.' * r.randint(1, 30)} [{r.randint(1, 100):>3}%]",
+            lambda r: f"╭{'─' * (n := r.randint(6, 90))}╮\n│ {words.phrase(1, 4)}\n├{'╌' * n}┤\n╰{'─' * n}╯",
+            lambda r: "\n".join(f"{'|   ' * r.randint(0, 4)}{r.choice(['|-- ', '`-- '])}{words.name()}" for _ in range(10)),
+            lambda r: f"{words.phrase(1, 4)}\n{r.choice('=~^-') * r.randint(4, 50)}\n\n{words.phrase(6, 20)}",
+            lambda r: f"{some(r, 2)} {words.name()} {'★' * (n := r.randint(0, 5))}{'☆' * (5 - n)} {words.phrase(0, 4)}",
+            lambda r: f"{words.phrase(3, 20)}\n{r.choice(':+<>!_,yz▆◇▸') * r.randint(4, 90)} {words.phrase(0, 9)}",
         ],
     }
     return [(f"generated layout {at}", fill(rng, line)) for at, line in enumerate(lines[split])]
@@ -163,22 +217,27 @@ def hexes(split, rng, words, binary):
             lambda r: digits(r, 64).upper(),
             lambda r: " ".join(f"{r.getrandbits(60)}"[: r.randint(1, 18)] for _ in range(r.randint(1, 12))),
             lambda r: "".join(str(r.randint(0, 9)) for _ in range(r.randint(10, 200))),
+            lambda r: ":".join(digits(r, 2) for _ in range(r.choice([6, 16, 20]))),
         ],
         "held": [
             lambda r: f"{digits(r, 128)}  {words.name()}",
             lambda r: f"{digits(r, 7)} {words.phrase()}",
             lambda r: "".join(str(r.randint(0, 9)) for _ in range(60)) + r.choice(["", ","]),
             lambda r: f"{words.name()}={uuid.UUID(int=r.getrandbits(128))}",
+            lambda r: f"{words.name()}@sha512:{digits(r, 96)}",
+            lambda r: f"#{digits(r, 6)} {words.name()} 0x{digits(r, 8)}",
         ],
         "fresh": [
-            lambda r: f"{words.name()}@sha512:{digits(r, 96)}",
-            lambda r: ":".join(digits(r, 2) for _ in range(r.choice([6, 16, 20]))),
-            lambda r: f"#{digits(r, 6)} {words.name()} 0x{digits(r, 8)}",
+            lambda r: ", ".join(f"0x{digits(r, 2)}" for _ in range(12)) + ",",
+            lambda r: f"{{{str(uuid.UUID(int=r.getrandbits(128))).upper()}}} {words.phrase(1, 4)}",
+            lambda r: f"{':'.join(digits(r, 4) for _ in range(8))}/{r.randint(1, 128)} dev {words.name().lower()}",
+            lambda r: f"index {digits(r, 10)}..{digits(r, 10)} 100644 {words.path()}",
+            lambda r: f"{words.name()}-{digits(r, 8)}.{r.choice(['js', 'css', 'map'])} {r.getrandbits(40)}",
         ],
     }
     out = [(f"generated hex {at}", fill(rng, line)) for at, line in enumerate(lines[split])]
-    dump = {"fit": ["xxd"], "held": ["od", "-A", "x", "-t", "x1"], "fresh": ["xxd", "-p"]}[split]
-    return out + [("dump", printed([*dump, str(path)])) for path in binary[:2]]
+    dumps = {"fit": [["xxd"], ["xxd", "-p"]], "held": [["od", "-A", "x", "-t", "x1"]], "fresh": [["hexdump", "-C"], ["od", "-t", "x4"]]}[split]
+    return out + [(f"{' '.join(dump)} of {path.name}", printed([*dump, str(path)])) for dump in dumps for path in binary[:2]]
 
 
 def bases(split, rng, words, binary, archives):
@@ -189,7 +248,7 @@ def bases(split, rng, words, binary, archives):
         data = path.read_bytes()
         at = rng.randrange(max(1, len(data) - 40_000))
         text = base64.b64encode(data[at : at + 40_000]).decode()
-        width = {"fit": 76, "held": 10**9, "fresh": 64}[split]
+        width = {"fit": 76, "held": 64, "fresh": 10**9}[split]
         parts.append((f"base64 of {path.name}", "\n".join(text[at : at + width] for at in range(0, len(text), width))))
     code = lambda data: base64.b64encode(data).decode()
     lines = {
@@ -197,15 +256,22 @@ def bases(split, rng, words, binary, archives):
             lambda r: code(random_bytes(r, 57, 57)),
             lambda r: f'{{"name":"{words.name()}","data":"{code(random_bytes(r, 100, 900))}"}}',
             lambda r: f"{words.name()}: {base64.urlsafe_b64encode(random_bytes(r, 20, 60)).decode().rstrip('=')}",
+            # Texts and zeros, not only random bytes.
+            lambda r: code(words.phrase(10, 100).encode()),
+            lambda r: code(b"".join(random_bytes(r, 0, 9) + bytes(r.randint(0, 40)) for _ in range(9))),
+            lambda r: ".".join(base64.urlsafe_b64encode(random_bytes(r, 27, 120)).decode().rstrip("=") for _ in range(3)),
         ],
         "held": [
             lambda r: f'      "integrity": "sha512-{code(random_bytes(r, 64, 64))}",',
             lambda r: f"url(data:font/woff2;base64,{code(random_bytes(r, 300, 2000))})",
-        ],
-        "fresh": [
-            lambda r: ".".join(base64.urlsafe_b64encode(random_bytes(r, 27, 120)).decode().rstrip("=") for _ in range(3)),
             lambda r: f"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI{code(random_bytes(r, 32, 32))[:43]} {words.name()}@{words.name()}",
             lambda r: f"<img src=\"data:image/png;base64,{code(random_bytes(r, 400, 3000))}\">",
+        ],
+        "fresh": [
+            lambda r: f"Authorization: Basic {code(random_bytes(r, 12, 40))}\nSet-Cookie: {words.name()}={base64.urlsafe_b64encode(random_bytes(r, 30, 90)).decode()}",
+            lambda r: f"//# sourceMappingURL=data:application/json;base64,{code(words.phrase(20, 200).encode())}",
+            lambda r: f"-----BEGIN RSA PRIVATE KEY-----\n" + "\n".join(code(random_bytes(r, 48, 48)) for _ in range(r.randint(9, 25))) + "\n-----END RSA PRIVATE KEY-----",
+            lambda r: f"h1:{code(random_bytes(r, 32, 32))} {words.path()[1:]}",
         ],
     }
     return parts + [(f"generated base64 {at}", fill(rng, line)) for at, line in enumerate(lines[split])]
@@ -220,7 +286,8 @@ def printed(command, cwd=None):
 def commands(split, folder, binary):
     """Group, name and output of commands run over the packages of a split."""
     shell = lambda line: printed(["bash", "-c", line], cwd=folder)
-    library = str(binary[0])
+    # The libraries of Cython have other names and texts in them than those of C.
+    library, other, another = str(binary[0]), str(binary[len(binary) // 2]), str(binary[len(binary) * 3 // 4])
     lines = {
         "fit": [
             ("listings", "ls -lR ./wheel*"), ("listings", "ls -lR --time-style=long-iso ./crate* ./npm*"),
@@ -237,6 +304,20 @@ def commands(split, folder, binary):
             ("tools", "diff -u ./npm-rxjs*/files/package/src/internal/operators/{map,filter}.ts; diff -ru ./crate-regex* ./crate-tokio* | head -3000"),
             ("tools", "grep -rc --include=*.py import ./wheel* | sort"), ("listings", "stat -c '%A %h %U %s %y %n' $(find . -type f | sort | head -1500)"),
             ("logs", "cat /var/log/dpkg.log"), ("logs", "python3 -X importtime -c 'import asyncio, email, http.server, xmlrpc.client' 2>&1"),
+            ("listings", "ls -lhS ./*/files/*"), ("listings", "find . -type f -printf '%s %TY-%Tm-%Td %p\\n' | head -3000"),
+            ("tools", "cat -n $(find ./wheel-Django* -name '*.py' -size +4k | sort | sed -n '1~97p' | head -40)"),
+            ("tools", "head -n 15 $(find ./npm-rxjs* -name '*.ts' | sort | sed -n '1~29p' | head -60)"),
+            ("tools", "grep -rn -A3 --include=*.py '    def ' ./wheel-pandas* | head -2500"), ("tools", "dpkg -l | head -1500"),
+            ("tools", "apt-cache show $(ls -d deb-* | sed 's/^deb-//' | head -60)"),
+            ("tools", "git diff --no-index ./npm-rxjs*/files/package/dist/esm ./npm-rxjs*/files/package/dist/cjs | head -4000"),
+            ("tools", "grep -rho --include=*.py 'import .*' . | sort | uniq -c | sort -rn | head -2500"),
+            ("tools", f"readelf -lW {other}; readelf -VW {other}; ldd {other}"), ("tools", "grep -rhoE --include=*.h '[A-Z][A-Z0-9_]{6,}' . | sort -u | head -6000"),
+            ("tools", "grep -rhoE --include=*.c --include=*.h '[a-z]+_[A-Za-z_0-9]+' . | sort -u | sed -n '1~5p' | head -6000"),
+            ("listings", "find . -type d | sort | sed -n '1~3p' | head -2500"), ("listings", "ls -R ./deb-c* ./deb-l*"), ("listings", "du -k -d 6 . | head -2500"),
+            ("listings", "stat $(find . -type f | sort | sed -n '1~50p' | head -500)"), ("listings", "ls -lt $(find ./wheel-pandas* -type d | head -150)"),
+            ("listings", "tar tzf ./npm-rxjs*/*.tgz; find . -name '*.mo' -size +20k"),
+            ("tools", f"strings -n 6 {other} | head -4000"), ("tools", f"nm -D {other}; nm {other} | head -1500"), ("tools", f"readelf -sW {other} | head -1500"),
+            ("tools", f"strings -n 10 {another} | head -3000"), ("tools", f"objdump -T {library} | head -2500"), ("tools", "grep -rn --include=*.ts 'export ' ./npm-zod* | head -2500"),
             ("hex", "find ./wheel* -type f | sort | head -900 | xargs md5sum"), ("hex", "find ./npm* -type f | sort | head -600 | xargs sha256sum"),
         ],
         "held": [
@@ -245,14 +326,21 @@ def commands(split, folder, binary):
             ("tools", "grep -rnE -C1 --include=*.py 'raise [A-Z]' ./wheel-SQL* | head -3000"), ("tools", f"nm -D {library} | head -3000"),
             ("tools", f"readelf -rW {library} | head -2000"), ("tools", "git diff --no-index --stat ./crate-hyper* ./crate-clap* | head -900"),
             ("tools", "diff -y -W 120 $(find ./crate-hyper* -name '*.rs' | sort | head -2) | head -900"), ("hex", "find ./wheel* -type f | sort | head -600 | xargs sha1sum"),
+            ("listings", "ls -R ./wheel*"), ("listings", "tar tvzf ./npm-svelte*/*.tgz"), ("tools", f"strings -n 8 {library} | head -3000"),
+            ("tools", "git diff --no-index $(find ./crate-rustls* -name '*.rs' | sort | sed -n '3p;9p') | head -2000"),
+            ("tools", "grep -rl --include=*.py async . | sort | xargs wc"), ("logs", "python3 -v -c 'import asyncio, json, http.client' 2>&1 | grep -v ^Python"),
         ],
         "fresh": [
-            ("listings", "ls -R ./wheel*"), ("listings", "ls -lhS ./*/files/*"), ("listings", "find . -type f -printf '%s %TY-%Tm-%Td %p\\n' | head -3000"),
-            ("listings", "python3 -m zipfile -l ./wheel-pandas*/*.whl; tar tvzf ./npm-zod*/*.tgz"),
-            ("tools", "grep -rn --include=*.ts 'export ' ./npm-zod* | head -2500"), ("tools", f"objdump -T {library} | head -2500"),
-            ("tools", f"strings -n 8 {library} | head -3000"), ("tools", "git diff --no-index $(find ./crate-axum* -name '*.rs' | sort | sed -n '3p;9p') | head -2000"),
-            ("tools", "grep -rl --include=*.py async . | sort | xargs wc"), ("logs", "python3 -v -c 'import asyncio, json, http.client' 2>&1 | grep -v ^Python"),
-            ("hex", "find ./wheel* -type f | sort | head -500 | xargs sha224sum"),
+            ("listings", "ls -1sR ./crate* ./npm*"), ("listings", "ls -lnA --full-time $(find . -type d | sort | sed -n '2~5p' | head -250)"),
+            ("listings", "du -ab --time ./wheel* | head -2500"), ("listings", "find . -type f -printf '%M %n %-8u %10s %P\\n' | sort | sed -n '1~5p' | head -2500"),
+            ("listings", "unzip -v ./wheel-rich*/*.whl; dpkg-deb -c ./deb-php-monolog/*.deb"), ("listings", "wc -c $(find . -name '*.py' | sort | head -1200)"),
+            ("tools", "grep -rnoE --include=*.py 'def [a-z_]+' ./wheel-rich* | head -2500"), ("tools", f"objdump -p {library} | head -400; objdump -h {library}"),
+            ("tools", f"readelf -SW {library}; readelf -d {library}; objdump -s -j .rodata {library} | head -600"), ("tools", f"objdump -d --no-show-raw-insn {library} | sed -n 3000,5500p"),
+            ("tools", "git diff --no-index --numstat ./crate-rayon* ./crate-ureq*"), ("tools", "diff -rq ./npm-immer* ./npm-marked*; diff ./deb-ruby-mustache/files/usr/share/doc/*/* ./deb-pgtap/files/usr/share/doc/*/*"),
+            ("tools", "git diff --no-index -U1 $(find ./npm-d3* -name '*.js' -size -20k | sort | sed -n '40p;90p')"), ("tools", "python3 -m dis $(find ./wheel-rich* -name 'text.py') | head -3000"),
+            ("tools", "cksum $(find . -type f | sort | sed -n '1~20p' | head -800)"), ("tools", "apt-cache depends $(ls -d deb-* | sed 's/^deb-//')"),
+            ("logs", "python3 -m compileall -f -o 2 $(find ./wheel-rich* -name rich -type d) 2>&1"),
+            ("hex", "find ./crate* ./npm* -type f | sort | head -700 | xargs sha384sum"), ("hex", "find ./deb* -type f | sort | head -900 | xargs b2sum -l 160"),
         ],
     }  # fmt: skip
     return [(group, line, shell(line)) for group, line in lines[split]]

@@ -3,14 +3,14 @@
 
     python make_tables.py WORK/weights.json > core/src/estimate/tables.rs
 
-The JSON maps "family|symmetric" and "family|safe" to {"tau": …, "table": [40 rows of 37 integers]}: row-major, unit 1/64
-token, the last row for repetitions. The safe table is taken: it errs high on purpose.
+The JSON maps "family|symmetric" and "family|safe" to {"table": [44 rows of 44 integers]}: row-major, unit 1/64 token, the last
+six rows for repetitions. The safe table is taken: it errs high on purpose.
 """
 
 import json
 import sys
 
-ROWS, CLASSES = 40, 37
+ROWS, CLASSES = 44, 44
 
 # Key in the JSON, name in Rust, what it describes. The order is the order in `Family`.
 FAMILIES = [
@@ -31,7 +31,7 @@ HEAD = """\
 //! Fitted weights, one table a tokenizer family. Written by `benches/estimator/make_tables.py`: do not edit.
 //!
 //! `table[state * CLASSES + class]` is what a byte of that class costs in that state, in 1/64 token. One line a state;
-//! the last line is what repetitions cost besides, by kind.
+//! the last six are what repetitions cost besides: a line a length, a column a kind.
 """
 
 

@@ -44,23 +44,19 @@ def describe(errors, weights):
 class Scores:
     def __init__(self, work, split):
         self.work, self.split = work, split
-        self.records, self.features = fit.load(work)
-        self.counts = truth.counts_of(work, self.records)
+        self.corpus = fit.Corpus(work, [split])
         self.weights = json.loads((work / "weights.json").read_text())
-        self.sizes = numpy.array([len(record["text"].encode()) for record in self.records])
-        self.of_split = numpy.array([record["split"] == split for record in self.records])
-        self.groups = numpy.array([record["group"] for record in self.records])
 
     def errors(self, family, kind):
         """Signed errors and groups of the chunks of the split."""
-        tokens = self.counts[family]
-        keep = self.of_split & ~fit.blank(tokens, self.sizes)
+        keep = self.corpus.of(self.split, family)
+        tokens, sizes = self.corpus.counts[family][keep], self.corpus.sizes[keep]
         if kind == "bytes/4":
-            guess = -(-self.sizes[keep] // 4)
+            guess = -(-sizes // 4)
         else:
             table = numpy.array(self.weights[f"{family}|{kind}"]["table"])
-            guess = fit.estimate(self.features[keep], table, self.sizes[keep])
-        return guess / tokens[keep] - 1, self.groups[keep]
+            guess = fit.estimate(self.corpus.features[keep], table, sizes)
+        return guess / tokens - 1, self.corpus.groups[keep]
 
     def row(self, family, kind):
         errors, groups = self.errors(family, kind)
@@ -91,19 +87,24 @@ class Scores:
                 print(f"| {group} | {' | '.join(cells)} |")
 
 
-def compare_with_core(work, scores, program):
-    """The safe table by the core's own code: every chunk must come out the same to the last token."""
-    chunks = [json.loads(line)["text"].encode() for line in open(work / "corpus.jsonl")]
+def core(work, split, program):
+    """What the core's own code makes of every chunk of a split, by family."""
+    chunks = [json.loads(line)["text"].encode() for line in open(work / f"{split}.jsonl")]
     data = b"".join(f"{len(chunk)}\n".encode() + chunk for chunk in chunks)
     lines = subprocess.run([program], input=data, capture_output=True, check=True).stdout.decode().splitlines()
-    core = numpy.array([list(map(int, line.split())) for line in lines])
+    return numpy.array([list(map(int, line.split())) for line in lines])
+
+
+def compare_with_core(work, scores, program):
+    """The safe table by the core's own code: every chunk must come out the same to the last token."""
+    theirs = core(work, scores.split, program)
     for at, family in enumerate(FAMILIES):
         table = numpy.array(scores.weights[f"{family}|safe"]["table"])
-        ours = fit.estimate(scores.features, table, scores.sizes)
-        different = numpy.flatnonzero(ours != core[:, at])
+        ours = fit.estimate(scores.corpus.features, table, scores.corpus.sizes)
+        different = numpy.flatnonzero(ours != theirs[:, at])
         if len(different):
             sys.exit(f"{family}: the core counts {len(different)} chunks otherwise, the first is chunk {different[0]}")
-    print(f"\nThe core's own code counts all {len(chunks):,} chunks as the scores do, for all {len(FAMILIES)} families.")
+    print(f"\nThe core's own code counts all {len(theirs):,} chunks as the scores do, for all {len(FAMILIES)} families.")
 
 
 def main():

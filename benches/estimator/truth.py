@@ -1,6 +1,6 @@
-"""True counts: each chunk of WORK/corpus.jsonl by each tokenizer, written to WORK/counts.json.
+"""True counts: each chunk of WORK/SPLIT.jsonl by each tokenizer, written to WORK/counts/FAMILY.json.
 
-    python truth.py WORK
+    python truth.py WORK fit,held [FAMILY...]
 
 The vocabularies come out of packages; none is kept in the repository. Special tokens are not added and not
 recognised: a chunk that spells one out is counted as the text it is.
@@ -142,32 +142,32 @@ def key(text):
 
 
 def main():
-    work = Path(sys.argv[1])
-    texts = {key(text): text for text in (json.loads(line)["text"] for line in open(work / "corpus.jsonl"))}
-    path = work / "counts.json"
-    counts = json.loads(path.read_text()) if path.exists() else {}
+    work, splits = Path(sys.argv[1]), sys.argv[2].split(",")
+    texts = {key(text): text for split in splits for text in (json.loads(line)["text"] for line in open(work / f"{split}.jsonl"))}
     store = work / "packages/tokenizers"
     store.mkdir(parents=True, exist_ok=True)
-    for family, make in COUNTERS.items():
-        known = counts.setdefault(family, {})
+    (work / "counts").mkdir(exist_ok=True)
+    for family in sys.argv[3:] or COUNTERS:
+        path = work / f"counts/{family}.json"
+        known = json.loads(path.read_text()) if path.exists() else {}
         missing = [name for name in texts if name not in known]
         if missing:
-            count = make(store)
+            count = COUNTERS[family](store)
             for name in missing:
                 known[name] = count(texts[name])
-            path.write_text(json.dumps(counts))
+            path.write_text(json.dumps(known))
         print(f"{family}: {sum(known[name] for name in texts):,} tokens in {len(texts):,} chunks", flush=True)
 
 
-def counts_of(work, records):
-    """The true counts of the records, of each family that has been counted to the end."""
-    counts = json.loads((work / "counts.json").read_text())
-    names = [key(record["text"]) for record in records]
-    return {
-        family: numpy.array([known[name] for name in names])
-        for family, known in counts.items()
-        if all(name in known for name in names)
-    }
+def counts_of(work, names):
+    """The true counts of the texts of these names, of each family that has been counted to the end."""
+    counts = {}
+    for family in FAMILIES:
+        path = work / f"counts/{family}.json"
+        known = json.loads(path.read_text()) if path.exists() else {}
+        if all(name in known for name in names):
+            counts[family] = numpy.array([known[name] for name in names])
+    return counts
 
 
 if __name__ == "__main__":

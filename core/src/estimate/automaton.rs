@@ -1,14 +1,14 @@
 //! A finite automaton over bytes that guesses what a tokenizer would count.
 //!
-//! Each byte falls in one of 37 classes; a shared table moves between 39 states (position in a word, in
+//! Each byte falls in one of 44 classes; a shared table moves between 38 states (position in a word, in
 //! a number, in a run of spaces, the script one is in), and a table per tokenizer family says what the
 //! step costs in 1/64 token, possibly less than nothing. Summing that, and what repeats ([`repeats`]), is all
 //! there is: no floats, no allocation, and no answer but one for the same bytes.
 
 use super::repeats;
 
-pub(super) const CLASSES: usize = 37;
-const STATES: usize = 39;
+pub(super) const CLASSES: usize = 44;
+const STATES: usize = 38;
 const CELLS: usize = CLASSES * STATES;
 
 /// Texts shorter than this are walked in one go: what starting four walks costs would not come back.
@@ -18,9 +18,9 @@ const BLOCK: usize = 1 << 16;
 /// The row a text begins at: that of a new line.
 const NEW_TEXT: usize = NEWLINE * CLASSES;
 
-/// What each step costs, in 1/64 token: `weights[state * CLASSES + class]`. The last row is what repetitions
-/// cost besides, by their kind.
-pub(super) type Weights = [i8; CELLS + CLASSES];
+/// What each step costs, in 1/64 token: `weights[state * CLASSES + class]`. The last rows are what repetitions
+/// cost besides, by their length and kind.
+pub(super) type Weights = [i8; CELLS + repeats::COSTS];
 
 // The states that transitions name. Those of the scripts are only ever reached by their lead bytes.
 const NEWLINE: usize = 0;
@@ -40,75 +40,86 @@ const PUNCTUATIONS: usize = 15;
 /// Letters and digits in one run: hexadecimal, base64, identifiers.
 const MIXED_LETTER: usize = 16;
 const MIXED_DIGIT: usize = 17;
-const TWO_BYTE: usize = 18;
-const LATIN: usize = 19;
-const GREEK: usize = 20;
-const CYRILLIC: usize = 21;
-const CYRILLICS: usize = 22;
-const ARMENIAN_HEBREW: usize = 23;
-const ARABIC: usize = 24;
-const ARABICS: usize = 25;
+const LATIN: usize = 18;
+/// Greek, and signs of two bytes.
+const GREEK: usize = 19;
+const CYRILLIC: usize = 20;
+const CYRILLICS: usize = 21;
+const ARMENIAN_HEBREW: usize = 22;
+const ARABIC: usize = 23;
+const ARABICS: usize = 24;
 /// The leads E0, E1, E2, E3 have a state for the lead and, one above it, a state for what follows.
-const E0: usize = 26;
-const E1: usize = 28;
-const E2: usize = 30;
-const E3: usize = 32;
-const HAN: usize = 34;
-const HANGUL: usize = 35;
-const EE_EF: usize = 36;
+const E0: usize = 25;
+const E1: usize = 27;
+const E2: usize = 29;
+const E3: usize = 31;
+const HAN: usize = 33;
+/// Hangul, and what begins with EE and EF: wide punctuation, mostly.
+const HANGUL: usize = 34;
 /// Emoji, mostly: the lead, and what follows.
-const FOUR_BYTE: usize = 37;
-const FOUR_BYTES: usize = 38;
+const FOUR_BYTE: usize = 35;
+const FOUR_BYTES: usize = 36;
+/// An underscore within a name: tokenizers have many words with one before them.
+const SNAKE: usize = 37;
 
 const fn class_of(byte: u8) -> u8 {
     match byte {
         b'a' | b'e' | b'i' | b'o' | b'u' => 0,
-        b't' | b'n' | b's' | b'r' | b'l' | b'd' | b'c' | b'm' | b'p' | b'h' => 1,
-        b'b' | b'f' | b'g' | b'y' => 2,
-        b'a'..=b'z' => 3,
-        b'A'..=b'Z' => 4,
-        b'0'..=b'9' => 5,
-        b' ' => 6,
-        b'\n' => 7,
-        b'\t' | b'\r' => 8,
-        b'"' | b'\'' | b'`' => 9,
-        b'(' | b'[' | b'{' | b')' | b']' | b'}' => 10,
-        b'.' | b',' | b';' | b':' | b'!' | b'?' => 11,
-        b'_' | b'-' | b'/' | b'\\' => 12,
+        b't' | b'n' | b's' | b'r' | b'l' | b'd' | b'c' | b'm' => 1,
+        b'b' | b'f' | b'g' | b'h' | b'p' | b'y' => 2,
+        // Rare in English, frequent in many other languages; and rare in most.
+        b'k' | b'j' | b'z' | b'w' => 3,
+        b'q' | b'v' | b'x' => 4,
+        b'A'..=b'Z' => 5,
+        b'0'..=b'9' => 6,
+        b' ' => 7,
+        b'\n' => 8,
+        b'\t' | b'\r' => 9,
+        b'"' | b'\'' | b'`' => 10,
+        b'(' | b'[' | b'{' | b')' | b']' | b'}' => 11,
+        b'.' | b',' | b';' | b':' | b'!' | b'?' => 12,
+        b'_' => 13,
+        b'-' | b'/' | b'\\' => 14,
         // The rest of ASCII, control characters among it.
-        0..0x80 => 13,
-        // Continuation bytes: the ranges tell apart Devanagari, Thai, Georgian, kana.
-        0x80 => 14,
-        0x81..=0x83 => 15,
-        0x84..=0x8f => 16,
-        0x90..=0xa3 => 17,
-        0xa4 | 0xa5 => 18,
-        0xa6..=0xaf => 19,
-        0xb0..=0xb7 => 20,
-        0xb8..=0xbb => 21,
-        0xbc..=0xbf => 22,
+        0..0x80 => 15,
+        // Continuation bytes. After E0 they tell the scripts of India apart, from Devanagari (A4) to Sinhala (B6);
+        // after other leads, Thai, Georgian, kana.
+        0x80..=0x83 => 16,
+        0x84..=0x8f => 17,
+        0x90..=0xa3 => 18,
+        0xa4 | 0xa5 => 19,
+        0xa6 | 0xa7 => 20,
+        0xa8 | 0xa9 => 21,
+        0xaa | 0xab => 22,
+        0xac..=0xaf => 23,
+        0xb0 | 0xb1 => 24,
+        0xb2 | 0xb3 => 25,
+        0xb4 | 0xb5 => 26,
+        0xb6 | 0xb7 => 27,
+        0xb8..=0xbb => 28,
+        0xbc..=0xbf => 29,
         // Lead bytes, by script.
-        0xc0..=0xc2 => 23,
-        0xc3..=0xca => 24,
-        0xcb..=0xcf => 25,
-        0xd0..=0xd3 => 26,
-        0xd4..=0xd7 => 27,
-        0xd8..=0xdf => 28,
-        0xe0 => 29,
-        0xe1 => 30,
-        0xe2 => 31,
-        0xe3 => 32,
-        0xe4..=0xe9 => 33,
-        0xea..=0xed => 34,
-        0xee | 0xef => 35,
-        0xf0..=0xff => 36,
+        0xc0..=0xc2 => 30,
+        0xc3..=0xca => 31,
+        0xcb..=0xcf => 32,
+        0xd0..=0xd3 => 33,
+        0xd4..=0xd7 => 34,
+        0xd8..=0xdf => 35,
+        0xe0 => 36,
+        0xe1 => 37,
+        0xe2 => 38,
+        0xe3 => 39,
+        0xe4..=0xe9 => 40,
+        0xea..=0xed => 41,
+        0xee | 0xef => 42,
+        0xf0..=0xff => 43,
     }
 }
 
 const fn next_of(state: usize, class: usize) -> usize {
     match class {
         // A vowel ends each of the two middle stretches of a word, which keeps the count finite.
-        0..=3 => match state {
+        0..=4 => match state {
             4 | 5 => state + 1,
             6 | 7 => state + (class == 0) as usize,
             LONG_WORD => LONG_WORD,
@@ -117,50 +128,49 @@ const fn next_of(state: usize, class: usize) -> usize {
             LATIN => WORD + 2,
             _ => WORD,
         },
-        4 => match state {
+        5 => match state {
             UPPER | UPPERS => UPPERS,
             DIGIT..=THIRD_DIGIT | MIXED_LETTER | MIXED_DIGIT => MIXED_LETTER,
             _ => UPPER,
         },
-        5 => match state {
+        6 => match state {
             DIGIT..THIRD_DIGIT => state + 1,
             WORD..=UPPERS | MIXED_LETTER | MIXED_DIGIT => MIXED_DIGIT,
             _ => DIGIT,
         },
-        6 => match state {
+        7 => match state {
             SPACE | SPACES => SPACES,
             _ => SPACE,
         },
-        7 => NEWLINE,
-        8 => TAB,
-        9..=13 => match state {
-            PUNCTUATION | PUNCTUATIONS => PUNCTUATIONS,
+        8 => NEWLINE,
+        9 => TAB,
+        13 if matches!(state, WORD..=THIRD_DIGIT | MIXED_LETTER | MIXED_DIGIT) => SNAKE,
+        10..=15 => match state {
+            PUNCTUATION | PUNCTUATIONS | SNAKE => PUNCTUATIONS,
             _ => PUNCTUATION,
         },
-        14..=22 => match state {
+        16..=29 => match state {
             E0 | E1 | E2 | E3 => state + 1,
             FOUR_BYTE => FOUR_BYTES,
             _ => state,
         },
-        23 => TWO_BYTE,
-        24 => LATIN,
-        25 => GREEK,
-        26 => match state {
+        31 => LATIN,
+        30 | 32 => GREEK,
+        33 => match state {
             CYRILLIC | CYRILLICS => CYRILLICS,
             _ => CYRILLIC,
         },
-        27 => ARMENIAN_HEBREW,
-        28 => match state {
+        34 => ARMENIAN_HEBREW,
+        35 => match state {
             ARABIC | ARABICS => ARABICS,
             _ => ARABIC,
         },
-        29 => E0,
-        30 => E1,
-        31 => E2,
-        32 => E3,
-        33 => HAN,
-        34 => HANGUL,
-        35 => EE_EF,
+        36 => E0,
+        37 => E1,
+        38 => E2,
+        39 => E3,
+        40 => HAN,
+        41 | 42 => HANGUL,
         _ => FOUR_BYTE,
     }
 }

@@ -4,20 +4,20 @@
 //! sum anchored on the provider's last real count ([`Calibration`]).
 //!
 //! [`ByteEstimator::BytesPer4`] is the rule everybody knows. [`ByteEstimator::Automaton`] walks a small
-//! automaton with weights fitted to one tokenizer family: on the mixed things tools print it is four
-//! to five times nearer than bytes/4, and it errs high rather than low.
+//! automaton with weights fitted to one tokenizer family: on the mixed things tools print it is six
+//! times nearer than bytes/4, and it errs high rather than low.
 //!
 //! Both are functions of the bytes alone: integers, no state kept between texts, the same answer on
 //! every machine.
 //!
-//! **Where the weights come from.** From the project's own fit to true counts by eleven tokenizers, on 2,770 texts of
+//! **Where the weights come from.** From the project's own fit to true counts by eleven tokenizers, on 6,157 texts of
 //! fifteen kinds: prose, code, what tools print, JSON, hex, base64, fifty languages. It can be done again with one command
 //! (`benches/estimator`), which also writes `tables.rs`. The tables are fitted to a high quantile of the error, so that few
 //! texts are estimated much too low. What came of it is in `docs/calibration.md`: on texts of other sources the mean error is
-//! 5-7 % with 1-4 % of texts more than 10 % low, on texts of kinds not seen before 6-10 % with 3-6 %.
+//! 4-6 % with 1-3 % of texts more than 10 % low, on texts of kinds not seen before 4-6 % with 2-5 %.
 //!
 //! **What they do not promise.** A single text may be off by a third either way, and languages are the weakest part: on
-//! 22 short samples that were never fitted the mean error is 5-10 %, the worst 11 % low and 50 % high. Runs of one
+//! 22 short samples that were never fitted the mean error is 4-7 %, the worst 13 % low and 33 % high. Runs of one
 //! sign (`-----`, `─────`, `aaaa`) are known; runs of two or four signs over and over are not. The Claude tables were fitted to
 //! an unofficial reconstruction of Claude's counts. No table stands for a tokenizer it was not fitted to. Ids and names stay;
 //! numbers may change with a fit.

@@ -18,17 +18,17 @@ use super::{ByteEstimator, Family};
 /// Each family, its column in the table, and what this test holds it to, in per cent: the mean error, and
 /// the furthest it may be too low and too high on any one sample.
 const BOUNDS: [(Family, &str, i64, i64, i64); 11] = [
-    (Family::O200k, "o200k", 11, -9, 32),
-    (Family::Cl100k, "cl100k", 9, -10, 29),
-    (Family::Llama3, "llama3", 9, -7, 29),
-    (Family::Qwen25, "qwen2.5", 10, -12, 44),
-    (Family::Qwen35, "qwen3.5", 10, -6, 40),
-    (Family::Gemma3, "gemma3", 7, -7, 48),
-    (Family::Claude, "ctok4.7", 6, -9, 17),
-    (Family::Claude3, "ctok3.0", 7, -9, 39),
-    (Family::DeepSeek, "dsV3.2", 9, -8, 32),
-    (Family::Mistral, "tekken", 11, -8, 39),
-    (Family::Glm, "glm4.7", 11, -6, 51),
+    (Family::O200k, "o200k", 7, -4, 34),
+    (Family::Cl100k, "cl100k", 7, -3, 24),
+    (Family::Llama3, "llama3", 6, -4, 26),
+    (Family::Qwen25, "qwen2.5", 6, -6, 29),
+    (Family::Qwen35, "qwen3.5", 5, -2, 19),
+    (Family::Gemma3, "gemma3", 5, -4, 17),
+    (Family::Claude, "ctok4.7", 4, -13, 10),
+    (Family::Claude3, "ctok3.0", 6, -11, 29),
+    (Family::DeepSeek, "dsV3.2", 6, -5, 32),
+    (Family::Mistral, "tekken", 5, -5, 16),
+    (Family::Glm, "glm4.7", 7, -3, 23),
 ];
 
 fn shared() -> Option<PathBuf> {
