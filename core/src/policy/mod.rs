@@ -466,7 +466,7 @@ impl<P: Borrow<Policy>> Compactor<P> {
     fn commit(&mut self, transcript: &dyn Transcript, pass: Pass) {
         let policy = self.policy.borrow();
         let guard = guard(policy, transcript, &self.columns);
-        let Some(done) = pass.conclude(policy, &self.ledger, &mut self.outcome) else { return };
+        let Some(done) = pass.conclude(policy, &mut self.ledger, &mut self.outcome) else { return };
         let from = first_difference(self.ledger.state(), done.ledger.state(), &self.columns);
         let raw_before = self.ledger.view_raw();
         self.ledger = done.ledger;

@@ -506,7 +506,7 @@ impl Pass {
     }
 
     /// What the pass came to; `None` when it gained too little to be recorded.
-    pub(super) fn conclude(self, policy: &Policy, committed: &Ledger, outcome: &mut Outcome) -> Option<Concluded> {
+    pub(super) fn conclude(self, policy: &Policy, committed: &mut Ledger, outcome: &mut Outcome) -> Option<Concluded> {
         outcome.refused = self.tally.refused;
         outcome.archive_failures = self.archive_failures;
         let (before, after) = (outcome.tokens_before, self.tokens());
@@ -517,6 +517,7 @@ impl Pass {
                 notice.summary_calls = self.notice.summary_calls;
                 notice.aggressive = self.mode == Mode::Aggressive;
             }
+            committed.knows_hashes_of(self.trial);
             return None;
         }
         let mut first = String::from("the view held ");

@@ -106,6 +106,12 @@ impl Ledger {
         ledger
     }
 
+    /// Takes over what was hashed for `trial`, a copy of this ledger whose decisions are not recorded: the next pass decides about
+    /// the same content.
+    pub(crate) fn knows_hashes_of(&mut self, trial: Self) {
+        self.hashed = trial.hashed;
+    }
+
     /// The state.
     #[must_use]
     pub const fn state(&self) -> &CompactionState {
