@@ -1,0 +1,5 @@
+//! Whole agents against the simulated provider.
+
+mod agent;
+mod estimates;
+mod runs;
