@@ -18,8 +18,9 @@ mod play;
 mod record;
 pub mod script;
 pub mod setups;
+mod tally;
 
-pub use play::{Played, Tally, Wrong};
+pub use tally::{Played, Tally, Wrong};
 
 use sha2::{Digest, Sha256};
 

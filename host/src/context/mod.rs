@@ -28,14 +28,16 @@ mod noop;
 mod recipe;
 mod result;
 mod scratch;
+mod settings;
 
+pub use compaction::Compaction;
 pub(crate) use compaction::scope;
-pub use compaction::{Compaction, IntoWatermark};
 pub use earlier::CompactingContextPolicy;
 pub use noop::NoopContextPolicy;
 pub use recipe::{SharedStage, StageSpec, WeigherChoice};
 pub use result::ContextResult;
 pub use scratch::Scratch;
+pub use settings::IntoWatermark;
 
 use std::fmt;
 use std::sync::{Arc, LazyLock};
