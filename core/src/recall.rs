@@ -71,10 +71,8 @@ pub fn resolve(
         // Stretches that are equal but for what their tools answered go by one reference: all of them come back.
         let mut entries: Vec<usize> = Vec::new();
         for note in state.notes().iter().filter(|note| note.reference() == reference) {
-            let group_at = |entry: u32| {
-                if (entry as usize) < columns.len() { columns.group(entry as usize) } else { columns.groups() }
-            };
-            entries.extend((group_at(note.from)..group_at(note.to)).flat_map(|group| columns.members(group)));
+            let groups = columns.group_from(note.from as usize)..columns.group_from(note.to as usize);
+            entries.extend(groups.flat_map(|group| columns.members(group)));
         }
         if entries.is_empty() {
             return Err(RecallError::NotFound);

@@ -225,3 +225,60 @@ fn a_preview_does_not_move_to_an_earlier_answer_that_begins_alike() {
     session.step([]);
     assert_eq!((session.level(2), session.state().record(2)), (Level::Verbatim, None));
 }
+
+/// Instructions at the end of a record were moved to its front, which no fingerprint tells of: a note stood over what was the
+/// newest group then. That grew behind the end of the note, and looking for the group after it never ended.
+#[test]
+fn a_note_does_not_come_to_stand_over_the_newest_group_when_instructions_move() {
+    let policy = cases::built(cases::t10());
+    let mut session = cases::session(&policy, Answers::NoSummarizer);
+    session.step([cases::a(9_000), Entry::system("Be brief.")]);
+    assert_eq!(session.level(0), Level::Covered);
+
+    session.edit(|entries, levels| {
+        entries.rotate_right(1);
+        levels.clear();
+    });
+    session.step([]);
+    assert_eq!(session.level(1), Level::Verbatim, "it is the newest group");
+    session.step([cases::c("call", 20), cases::r("call", 50)]);
+    session.step([cases::u(50), cases::a(50)]);
+}
+
+/// A record was rewound to the end of a note whose last groups are pinned and stand beside it; then the last one grew behind the
+/// note's end, and a resumed session did without a note that an unbroken one had.
+#[test]
+fn a_group_that_is_kept_beside_a_note_grows_after_a_rewind() {
+    let policy = cases::built(PolicyConfig { stages: vec![PipelineStage::External("cut".into())], ..cases::t10() });
+    fn turn(compactor: &mut Compactor<&foreshorten_core::Policy>, record: &OwnedTranscript, manual: bool) {
+        compactor.sync(record);
+        compactor.begin(record, Turn { manual, ..Turn::default() });
+        loop {
+            match compactor.poll(record) {
+                Step::Effect(Effect::RunStage { .. }) => {
+                    compactor.handle_proposals(record, vec![Proposal::Snip { from: 0, to: 4 }]);
+                }
+                Step::Effect(_) => {}
+                Step::Done(_) => return,
+            }
+        }
+    }
+    let mut record = OwnedTranscript::default();
+    record.extend((0..8).flat_map(|_| [cases::u(50), cases::a(500)]));
+    let mut compactor = Compactor::new(&policy);
+    compactor.sync(&record);
+    compactor.pin(2).unwrap();
+    compactor.pin(3).unwrap();
+    turn(&mut compactor, &record, true);
+    assert_eq!(compactor.state().notes().iter().map(|note| (note.from, note.to)).collect::<Vec<_>>(), [(0, 4)]);
+
+    let mut rewound = OwnedTranscript::from(record.entries()[..4].to_vec());
+    let mut grown = Compactor::resume(&policy, compactor.state().clone());
+    turn(&mut grown, &rewound, false);
+    rewound.extend([cases::c("call", 20), cases::r("call", 50), cases::u(50)]);
+    turn(&mut grown, &rewound, false);
+    let mut resumed = Compactor::resume(&policy, CompactionState::decode(&grown.state().encode()).unwrap());
+    turn(&mut resumed, &rewound, false);
+    let pieces = |compactor: &Compactor<_>| format!("{:?}", compactor.view().pieces().collect::<Vec<_>>());
+    assert_eq!(pieces(&grown), pieces(&resumed), "I11");
+}

@@ -2,7 +2,7 @@
 
 use core::borrow::Borrow;
 
-use super::{Compactor, first_difference, guard};
+use super::{Compactor, difference::first_difference, guard};
 use crate::{
     config::Policy,
     plan::{Level, Refusal},

@@ -60,7 +60,9 @@ impl Pass {
         if !once || self.tokens() > self.budget.target {
             return false;
         }
-        let Some(from) = super::first_difference(committed.state(), self.trial.state(), columns) else { return false };
+        let Some(from) = super::difference::first_difference(committed.state(), self.trial.state(), columns) else {
+            return false;
+        };
         let guard = self.guard(policy, transcript, columns);
         let shown = (0..from).filter(|&group| committed.is_shown(columns, group));
         let notes = committed.state().notes().iter().enumerate();

@@ -3,6 +3,7 @@
 mod acts;
 mod depth;
 mod desk;
+mod difference;
 mod due;
 mod foreign;
 mod ladder;
@@ -27,6 +28,7 @@ use crate::{
     transcript::{Columns, EntryKind, Transcript},
     view::Piece,
 };
+use difference::first_difference;
 use pass::Pass;
 
 /// Plans, keeps and renders the view of one session.
@@ -461,20 +463,4 @@ fn guard<'a>(policy: &'a Policy, transcript: &'a dyn Transcript, columns: &'a Co
         tail_start: columns.groups().saturating_sub(1),
         last_resort: false,
     }
-}
-
-/// The first group whose rendering differs between two states over one record.
-///
-/// A late result belongs to an earlier group than its neighbours, so the order of entries is not that of groups.
-fn first_difference(a: &CompactionState, b: &CompactionState, columns: &Columns) -> Option<usize> {
-    let known = |index: &u32| (*index as usize) < columns.len();
-    let records = differing(a.records(), b.records()).map(|record| record.place.index);
-    let notes = differing(a.notes(), b.notes()).map(|note| note.from);
-    records.chain(notes).filter(known).map(|index| columns.group(index as usize)).min()
-}
-
-/// What stands in only one of two sorted lists.
-fn differing<'a, T: Ord>(a: &'a [T], b: &'a [T]) -> impl Iterator<Item = &'a T> {
-    let only = |these: &'a [T], those: &'a [T]| these.iter().filter(move |one| those.binary_search(one).is_err());
-    only(a, b).chain(only(b, a))
 }

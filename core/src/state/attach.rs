@@ -60,13 +60,16 @@ impl CompactionState {
         }
         let beginning = !grown && self.is_beginning(columns);
         let mut found = Attachment { history: History::Grown, ..Attachment::default() };
-        self.place_again(transcript, columns, &mut found);
+        let moved = self.place_again(transcript, columns, &mut found);
         self.check_bodies(transcript, columns, &mut found);
-        if !grown {
-            found.history = History::Edited;
+        if !grown || moved {
+            // What counts in fingerprints may be as it was, and yet stand elsewhere: instructions were moved to the front.
             self.uncover_newest(columns, &mut found);
             self.restore_newest(columns, &mut found);
             self.recount(columns);
+        }
+        if !grown {
+            found.history = History::Edited;
             self.forget_seen();
             self.last_view = super::LastView::default();
             self.measured.forget(u32::try_from(columns.len()).unwrap_or(u32::MAX));
@@ -129,7 +132,8 @@ impl CompactionState {
         false
     }
 
-    fn place_again(&mut self, transcript: &dyn Transcript, columns: &Columns, found: &mut Attachment) {
+    /// Looks for the place of every decision; answers whether any stands elsewhere now.
+    fn place_again(&mut self, transcript: &dyn Transcript, columns: &Columns, found: &mut Attachment) -> bool {
         let stands = |place: &Place| {
             let index = place.index as usize;
             index < columns.len() && columns.chain(index) == place.chain && columns.identity(index) == place.identity
@@ -148,7 +152,7 @@ impl CompactionState {
             && self.pins.iter().all(stands)
             && self.notes.iter().all(note_stands);
         if settled {
-            return;
+            return false;
         }
         let finder = Finder::new(columns);
         let mut records = core::mem::take(&mut self.records);
@@ -191,17 +195,21 @@ impl CompactionState {
         });
         self.notes = super::join::maximal(self.notes.iter());
         found.dropped += total.saturating_sub(self.records.len() + self.notes.len());
+        true
     }
 
-    /// A record that was rewound may end under a note. What is newest now is shown whole: the newest user message
-    /// and the newest group.
+    /// A record that was rewound may end under a note. What is newest now is shown whole: the newest user message and the newest
+    /// group. That one stands under no note even where it is kept beside it, because it can grow behind the note's end.
     fn uncover_newest(&mut self, columns: &Columns, found: &mut Attachment) {
-        let newest_user = Some(columns.newest_user() as usize).filter(|&entry| entry < columns.len());
-        let groups = [newest_user.map(|entry| columns.group(entry)), columns.groups().checked_sub(1)];
+        let start_of = |group: usize| columns.group_start(group);
+        let user = Some(columns.newest_user() as usize).filter(|&entry| entry < columns.len());
+        let user = user.map(|entry| start_of(columns.group(entry)));
+        let newest = columns.groups().checked_sub(1).map(start_of);
         let total = self.notes.len();
-        for start in groups.into_iter().flatten().map(|group| columns.group_start(group)) {
-            self.notes.retain(|note| !note.covers(start) || note.keeps(start));
-        }
+        self.notes.retain(|note| {
+            user.is_none_or(|start| !note.covers(start) || note.keeps(start))
+                && newest.is_none_or(|start| !note.covers(start))
+        });
         found.dropped += total - self.notes.len();
     }
 

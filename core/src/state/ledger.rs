@@ -198,8 +198,7 @@ impl Ledger {
     pub fn next_open_group(&self, columns: &Columns, mut group: usize) -> usize {
         while group < columns.groups() {
             let Some(note) = self.note_over(columns, group) else { return group };
-            let end = note.to as usize;
-            group = if end >= columns.len() { columns.groups() } else { columns.group(end) };
+            group = self.next_open_after(columns, note);
         }
         columns.groups()
     }
@@ -208,8 +207,7 @@ impl Ledger {
     /// group that is not covered by `note`.
     #[must_use]
     pub(crate) fn next_open_after(&self, columns: &Columns, note: &Note) -> usize {
-        let end = note.to as usize;
-        if end >= columns.len() { columns.groups() } else { columns.group(end) }
+        columns.group_from(note.to as usize)
     }
 
     pub(super) fn record_at(&self, entry: usize) -> Option<usize> {

@@ -297,6 +297,16 @@ impl Columns {
         self.group[index] as usize
     }
 
+    /// The first group that begins at or after entry `index`. That is not always the entry's own: it may have joined one that
+    /// began before.
+    pub(crate) fn group_from(&self, index: usize) -> usize {
+        match self.group.get(index) {
+            None => self.groups(),
+            Some(&group) if self.group_start(group as usize) == index => group as usize,
+            Some(_) => self.group_start.partition_point(|&start| (start as usize) < index),
+        }
+    }
+
     /// Number of groups.
     #[must_use]
     pub fn groups(&self) -> usize {
