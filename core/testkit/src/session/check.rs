@@ -106,12 +106,18 @@ impl<T: Transcript> Session<'_, T> {
             let elided = *level == Level::Elided;
             assert!(!must || elided || verbatim.contains(&entry), "I6 pins: entry {entry} is not verbatim");
         }
-        let last_resort = self.outcome().notice.as_ref().is_some_and(|notice| notice.last_resort);
-        if last_resort || columns.groups() == 0 {
-            return;
+        // I5: what a note covers are whole groups.
+        let is_boundary = |at: usize| at == columns.len() || columns.group_start(columns.group(at)) == at;
+        for note in self.compactor.ledger().state().notes() {
+            let whole = is_boundary(note.from as usize) && is_boundary(note.to as usize);
+            assert!(whole, "I5 pairs: a note over {}..{} cuts a group", note.from, note.to);
         }
-        for entry in columns.members(columns.groups() - 1) {
-            assert!(levels[entry] == met[entry], "I6 tail: entry {entry} of the newest group was reduced");
+        let Some(newest) = columns.groups().checked_sub(1) else { return };
+        let last_resort = self.outcome().notice.as_ref().is_some_and(|notice| notice.last_resort);
+        for entry in columns.members(newest) {
+            assert_ne!(levels[entry], Level::Covered, "I6 tail: entry {entry} of the newest group stands under a note");
+            let untouched = last_resort || levels[entry] == met[entry];
+            assert!(untouched, "I6 tail: entry {entry} of the newest group was reduced");
         }
     }
 
