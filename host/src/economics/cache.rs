@@ -86,13 +86,12 @@ impl Branch<'_> {
 /// The identity of a prefix after one more segment.
 ///
 /// Who drops the oldest messages makes the whole row anew at every call, each prefix from the one before: so what depends
-/// on the prefix is one multiplication, and what mixes the segment stands beside it.
+/// on the prefix is one multiplication and one addition, and what mixes the segment stands beside it.
 pub(super) const fn extend(prefix: u64, segment: u64) -> u64 {
     let mut own = segment.wrapping_add(0x9E37_79B9_7F4A_7C15);
     own = (own ^ (own >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    own ^= own >> 27;
-    let product = (prefix ^ own) as u128 * 0x94D0_49BB_1331_11EB;
-    (product as u64).rotate_left(23) ^ (product >> 64) as u64 ^ own
+    own = (own ^ (own >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    prefix.wrapping_mul(0xD134_2543_DE82_EF95).wrapping_add(own ^ (own >> 31))
 }
 
 /// Keys are already mixed, so they are their own hash.
