@@ -15,13 +15,17 @@ use foreshorten_simulator::{Config, Protocol, Simulator};
 pub(crate) const PROTOCOLS: [(Protocol, &str); 3] =
     [(Protocol::Chat, "gpt-4.1"), (Protocol::Responses, "gpt-4.1"), (Protocol::Messages, "claude-sonnet-4-5")];
 
+/// How long the agent waits for the next byte. Far longer than the simulator needs on a busy machine: a call that is given up though
+/// its answer was on the way would be counted as one of the simulator's faults.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(12);
+
 pub(crate) fn provider(simulator: &Simulator, protocol: Protocol, session: &str) -> Arc<dyn Provider> {
     let options = HttpOptions::new()
         .key(Config::KEY)
         .header("x-simulator-session", session)
         .backoff(Duration::from_millis(1), Duration::from_millis(4))
-        .first_byte_timeout(Duration::from_millis(1_500))
-        .idle_timeout(Duration::from_millis(1_500))
+        .first_byte_timeout(PATIENCE)
+        .idle_timeout(PATIENCE)
         .retries(2);
     let (openai, anthropic) = (format!("{}/v1", simulator.base_url()), simulator.base_url());
     match protocol {

@@ -3,9 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests are test code")]
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use crate::agent::{Content, Given, PROTOCOLS, provider, tools};
+use crate::agent::{Content, Given, PATIENCE, PROTOCOLS, provider, tools};
 use foreshorten::context::{Compaction, STATE_KEY};
 use foreshorten::provider::Settings;
 use foreshorten::record::Message;
@@ -40,13 +39,13 @@ fn misbehaviours() -> Vec<Rule> {
         Fault::InvalidJson,
         Fault::Usage(UsageLie::Huge),
         Fault::NoTerminalEvent,
-        Fault::HangMidStream(Duration::from_secs(4)),
+        Fault::HangMidStream(3 * PATIENCE),
         Fault::ErrorEvent,
         Fault::Usage(UsageLie::OutputAsInput),
         Fault::Html(502),
         Fault::ResetMidStream,
         Fault::WrongContentType,
-        Fault::Hang(Duration::from_secs(4)),
+        Fault::Hang(3 * PATIENCE),
         Fault::EmptyAnswer,
         Fault::Status(503),
         Fault::Truncate { keep: 2_000, say: false },

@@ -11,7 +11,10 @@ use alloc::{
 use proptest::prelude::*;
 
 extern crate std;
-use std::{fs, println, time::Instant};
+use std::{
+    fs, println,
+    time::{Duration, Instant},
+};
 
 /// Words and numbers of the trade, in any order: the hardest input for rules that read words and numbers.
 fn jumble() -> impl Strategy<Value = String> {
@@ -180,11 +183,13 @@ fn long_bodies_take_linear_time() {
             start.elapsed()
         };
         time(1000);
-        let (short, long) = (time(8_000), time(64_000));
-        assert!(
-            long.as_micros() < 60 * short.as_micros().max(5_000),
-            "{unit:?}: {short:?} for 8 kB, {long:?} for 64 kB"
-        );
+        // On a busy machine any one time may be long, but not every one.
+        let mut times = (Duration::ZERO, Duration::ZERO);
+        let linear = (0..20).any(|_| {
+            times = (time(8_000), time(64_000));
+            times.1.as_micros() < 60 * times.0.as_micros().max(5_000)
+        });
+        assert!(linear, "{unit:?}: {:?} for 8 kB, {:?} for 64 kB", times.0, times.1);
         assert!(explain(Some(400), &format!("{}context length is 9000", unit.repeat(70_000))).window.is_none());
     }
 }
