@@ -175,7 +175,7 @@ impl Compaction {
         self.with(|recipe| recipe.recall_tool = given)
     }
 
-    /// Who writes summaries. Default: [`LlmSummarizer`], on the run's own provider.
+    /// Who writes summaries. Default: [`LlmSummarizer`](crate::summarizer::LlmSummarizer), on the run's own provider.
     #[must_use]
     pub fn summarizer(mut self, summarizer: Arc<dyn Summarizer>) -> Self {
         self.summarizer = Some(summarizer);
