@@ -80,6 +80,11 @@ def logs(split, rng, words):
             f".{r.randint(0, 9)}-py3-none-any.whl ({r.randint(1, 999)} kB)",
             lambda r: f"asset {words.name()}.{r.getrandbits(32):08x}.js {r.random() * 900:.1f} KiB [emitted] [immutable] (name: {words.name()}) {r.randint(1, 40)} related assets",
             lambda r: f"{r.randint(0, 59)}m{r.randint(0, 59)}s  {r.choice(['Normal', 'Warning'])}  {words.name()}  pod/{words.name().lower()}-{r.getrandbits(36):x}  {words.phrase()}",
+            lambda r: f"{day(r).replace('-', '/')} {clock(r)} [{r.choice(level).lower()}] {r.randint(100, 9999)}#0: *{r.randint(1, 99999)} "
+            f"{words.phrase(2, 7)}, client: {address(r)}, server: {words.name().lower()}.example, request: \"POST {words.path()} HTTP/2.0\"",
+            lambda r: f"[{r.choice(level)}] {words.phrase(1, 6)} @ {words.name()}.{words.name()}({words.name()}.java:{r.randint(10, 999)})",
+            lambda r: f"--- {r.choice(['PASS', 'PASS', 'FAIL', 'SKIP'])}: Test{words.name()}/{words.name()} ({r.random() * 3:.2f}s)\n"
+            f"    {words.name().lower()}_test.go:{r.randint(9, 600)}: {words.phrase(2, 8)}",
         ],
         "held": [
             lambda r: f"{day(r)} {clock(r)},{r.randint(0, 999):03} {r.choice(level):<5} [{words.name()}-{r.randint(1, 16)}] "
@@ -88,20 +93,30 @@ def logs(split, rng, words):
             f"{words.name()}={r.randint(0, 9999)} peer={address(r)}:{r.randint(1024, 65535)}",
             lambda r: f"test {words.name().lower()}::{words.name().lower()} ... {r.choice(['ok', 'ok', 'ok', 'FAILED', 'ignored'])}",
             lambda r: f"[{r.random() * 9999:12.6f}] {words.name().lower()} {r.randint(0, 9)}: {words.phrase(2, 6)} 0x{r.getrandbits(32):08x}",
-        ],
-        "fresh": [
-            lambda r: f"{day(r).replace('-', '/')} {clock(r)} [{r.choice(level).lower()}] {r.randint(100, 9999)}#0: *{r.randint(1, 99999)} "
-            f"{words.phrase(2, 7)}, client: {address(r)}, server: {words.name().lower()}.example, request: \"POST {words.path()} HTTP/2.0\"",
-            lambda r: f"[{r.choice(level)}] {words.phrase(1, 6)} @ {words.name()}.{words.name()}({words.name()}.java:{r.randint(10, 999)})",
-            lambda r: f"--- {r.choice(['PASS', 'PASS', 'FAIL', 'SKIP'])}: Test{words.name()}/{words.name()} ({r.random() * 3:.2f}s)\n"
-            f"    {words.name().lower()}_test.go:{r.randint(9, 600)}: {words.phrase(2, 8)}",
             lambda r: f"{r.randint(1_500_000_000, 1_900_000_000)}.{r.randint(0, 999):03} {address(r)} {r.choice(['TCP_MISS', 'TCP_HIT', 'NONE'])}/{code(r)} "
             f"{big(r)} CONNECT {words.name().lower()}:443 - HIER_DIRECT/{address(r)}",
+        ],
+        "fresh": [
+            lambda r: f"{day(r)} {clock(r)}.{r.randint(0, 999):03} UTC [{r.randint(100, 99999)}] {words.name().lower()}@{words.name().lower()} {r.choice(['LOG', 'ERROR', 'STATEMENT', 'DETAIL'])}:  "
+            f"{words.phrase(3, 9)}, duration: {r.random() * 900:.3f} ms",
+            lambda r: f"#{r.randint(4, 30)} [{words.name().lower()} {r.randint(1, 9)}/{r.randint(9, 14)}] {r.choice(['RUN', 'COPY', 'ADD'])} {words.phrase(1, 4)} {words.path()}\n"
+            f"#{r.randint(4, 30)} sha256:{r.getrandbits(256):064x} {r.random() * 90:.2f}MB / {r.random() * 90:.2f}MB {r.random() * 60:.1f}s done",
+            lambda r: f"{day(r)}T{clock(r)}.{r.getrandbits(23):07}Z {r.choice(['', '', '##[group]', '##[error]', '##[warning]'])}{words.phrase(2, 10)}",
+            lambda r: f"<{r.randint(0, 191)}>1 {day(r)}T{clock(r)}.{r.randint(0, 999999):06}+0{r.randint(0, 9)}:00 {words.name().lower()} {words.name()} {r.randint(1, 65535)} ID{r.randint(1, 99)} "
+            f'[{words.name()}@{r.randint(1, 99999)} {words.name()}="{r.randint(0, 9999)}" {words.name()}="{words.word()}"] {words.phrase(2, 7)}',
+            lambda r: "\n".join(["Traceback (most recent call last):", *(f'  File "{words.path()}", line {r.randint(1, 2000)}, in {words.name()}\n    {words.name()}.{words.name()}({words.name()}={words.name()})'
+            for _ in range(r.randint(1, 5))), f"{words.name()}Error: {words.phrase(2, 8)}"]),
+            lambda r: f"  {r.choice('+~-')} {words.name().lower()} = {r.choice([f'{chr(34)}{words.name()}{chr(34)}', '(known after apply)', 'true', 'null', str(r.randint(1, 9000))])}\n"
+            f"{words.name().lower()}.{words.name().lower()}[{r.randint(0, 9)}]: {r.choice(['Creating...', 'Refreshing state...', 'Still creating...'])} [id={words.name().lower()}-{r.getrandbits(32):08x}]",
+            lambda r: f"  {r.choice('✓✓✓✕')} {words.phrase(2, 8)} ({r.randint(1, 900)} ms)" if r.random() < 0.8 else f" {r.choice(['PASS', 'FAIL'])}  {words.path()[1:]} ({r.random() * 20:.3f} s)",
         ],
     }
     return [(f"generated log {at}", fill(rng, line)) for at, line in enumerate(lines[split])]
 
 
+RARE = ("╌┄┈╍┅⋯…◇◆○◎●▪▫▸▹▶▷►◀☆★✦✧✱❖♦♥♣♠♪·•‣⁃∙∘∗≡≈∼―–—‾¯¤§¶†‡°¨«»‹›⎯▔▀▄▌▐▖╱╲╳█▓▒░→←↑↓⇒➜➤✓✔✗✘⠿⣿⣀│║┊═─━▁▂▃▅▆▇□■△▲▽▼"
+        "〜～＝－＊＃・。、ー一口〇¦÷×±√∞≤≥≠∑∂∆☐☑☒☀☁☎☺⚙⚡⌘⏎↵⇧⌥")  # fmt: skip
+PAIRS = ["-=", "=-", "<>", "~-", "* ", "- ", "= ", "+-", ".:", "/\\", "_-", "·-", "─ ", "━ ", "• ", "~=", "#-", "|-", "o.", "^v", "═╪", "─┼", "-+-", "---+", "___|", "===  "]
 RUNS = "aexnAZX0----====****####____....//~~++,:;!?\"'()[]{}<>|\\$%&@^█░▒▓■•●─━│═┄▇▆▃▁╌·★◆→"
 
 
@@ -152,8 +167,16 @@ def tree(rng, words):
     return "\n".join("│   " * rng.randint(0, 4) + rng.choice(["├── ", "├── ", "└── "]) + words.name() for _ in range(12))
 
 
+def psql(rng, words):
+    widths = [rng.randint(5, 24) for _ in range(rng.randint(2, 5))]
+    row = lambda: " " + " | ".join(f"{words.name()[:width]:<{width}}" for width in widths)
+    rows = [row() for _ in range(rng.randint(1, 8))]
+    return "\n".join([row(), "-" + "-+-".join("-" * width for width in widths) + "-", *rows, f"({len(rows)} rows)\n"])
+
+
 def layout(split, rng, words, emoji):
     signs = [steady(RUNS) for _ in range(7)]
+    rare, pairs = [steady(RARE) for _ in range(3)], [steady(PAIRS)]
     some = lambda r, most=4: "".join(r.choice(emoji) for _ in range(r.randint(1, most)))
     lines = {
         "fit": [
@@ -178,6 +201,19 @@ def layout(split, rng, words, emoji):
             lambda r: "\n".join(f"{words.name():<20} {'▇' * r.randint(1, 50)} {r.randint(1, 9999)}" for _ in range(6)),
             lambda r: f"{words.phrase(3, 12)} {some(r, 3)}{r.choice('!?.')} {words.phrase(1, 8)} {some(r, 2)}",
             lambda r: f"{box(r, words)}\n{pipes(r, words)}",
+            lambda r: f"#{'-' * (n := r.randint(8, 76))}\n# {words.phrase(1, 5)}\n#{'-' * n}",
+            lambda r: f"{words.phrase(1, 3):*^{r.randint(20, 80)}}",
+            lambda r: f"{r.randint(0, 100):>3}%|{'▓' * (n := r.randint(0, 50))}{'·' * (50 - n)}| {r.randint(0, 99)}/{r.randint(100, 999)} {words.phrase(1, 3)}",
+            lambda r: f"╭{'─' * (n := r.randint(6, 90))}╮\n│ {words.phrase(1, 4)}\n├{'╌' * n}┤\n╰{'─' * n}╯",
+            lambda r: "\n".join(f"{'|   ' * r.randint(0, 4)}{r.choice(['|-- ', '`-- '])}{words.name()}" for _ in range(10)),
+            lambda r: f"{some(r, 2)} {words.name()} {'★' * (n := r.randint(0, 5))}{'☆' * (5 - n)} {words.phrase(0, 4)}",
+            lambda r: f"{words.phrase(3, 20)}\n{r.choice(':+<>!_,yz▆◇▸') * r.randint(4, 90)} {words.phrase(0, 9)}",
+            # Rare signs share the price of their kind: as many of them as there are.
+            lambda r: f"{words.phrase(1, 9)}\n{(c := rare[0](r)) * long(r)}{words.phrase(0, 3)}{c * long(r)}",
+            lambda r: f"{rare[1](r) * r.randint(3, 60)} {words.phrase(1, 9)}",
+            lambda r: " ".join(rare[2](r) for _ in range(r.randint(3, 30))) + f" {words.phrase(0, 6)}",
+            lambda r: f"{r.choice(RARE)} {words.phrase(1, 9)} {r.choice(RARE)} {words.name()}",
+            lambda r: f"{words.phrase(1, 6)}\n{pairs[0](r) * r.randint(2, 40)}",
         ],
         "held": [
             lambda r: f"/{'*' * r.randint(10, 90)}/\n{'//' * r.randint(1, 40)} {words.phrase()}\n{'#' * r.randint(2, 6)} {words.phrase()}",
@@ -190,18 +226,27 @@ def layout(split, rng, words, emoji):
             lambda r: f"{'=' * r.randint(10, 70)} {words.phrase(1, 3)} {'=' * r.randint(10, 70)}",
             lambda r: f"{words.phrase(1, 4)} {'.' * r.randint(5, 60)} {r.randint(1, 400)}",
             lambda r: f"{words.phrase(3, 20)}\n{r.choice('=-#~╌┄━*.◆x%') * r.randint(4, 100)} {words.phrase(0, 9)}",
+            lambda r: f"{words.name():_<{r.randint(20, 60)}}{r.randint(1, 9999):_>8}",
+            lambda r: f"  {'.' * r.randint(2, 70)}s{'.' * r.randint(2, 20)}F{'.' * r.randint(1, 30)} [{r.randint(1, 100):>3}%]",
+            lambda r: f"{words.phrase(1, 4)}\n{r.choice('=~^-') * r.randint(4, 50)}\n\n{words.phrase(6, 20)}",
         ],
         "fresh": [
-            lambda r: f"#{'-' * (n := r.randint(8, 76))}\n# {words.phrase(1, 5)}\n#{'-' * n}",
-            lambda r: f"{words.phrase(1, 3):*^{r.randint(20, 80)}}",
-            lambda r: f"{words.name():_<{r.randint(20, 60)}}{r.randint(1, 9999):_>8}",
-            lambda r: f"{r.randint(0, 100):>3}%|{'▓' * (n := r.randint(0, 50))}{'·' * (50 - n)}| {r.randint(0, 99)}/{r.randint(100, 999)} {words.phrase(1, 3)}",
-            lambda r: f"  {'.' * r.randint(2, 70)}s{'.' * r.randint(2, 20)}F{'.' * r.randint(1, 30)} [{r.randint(1, 100):>3}%]",
-            lambda r: f"╭{'─' * (n := r.randint(6, 90))}╮\n│ {words.phrase(1, 4)}\n├{'╌' * n}┤\n╰{'─' * n}╯",
-            lambda r: "\n".join(f"{'|   ' * r.randint(0, 4)}{r.choice(['|-- ', '`-- '])}{words.name()}" for _ in range(10)),
-            lambda r: f"{words.phrase(1, 4)}\n{r.choice('=~^-') * r.randint(4, 50)}\n\n{words.phrase(6, 20)}",
-            lambda r: f"{some(r, 2)} {words.name()} {'★' * (n := r.randint(0, 5))}{'☆' * (5 - n)} {words.phrase(0, 4)}",
-            lambda r: f"{words.phrase(3, 20)}\n{r.choice(':+<>!_,yz▆◇▸') * r.randint(4, 90)} {words.phrase(0, 9)}",
+            lambda r: "\n".join(f"{'│ ' * r.randint(0, 3)}{r.choice(['├─┬ ', '├── ', '└─┬ ', '└── '])}{words.name().lower()}@{r.randint(0, 20)}.{r.randint(0, 30)}.{r.randint(0, 9)}" for _ in range(9)),
+            lambda r: psql(r, words),
+            lambda r: (lambda widths: "\n".join([rule := "  ".join("=" * width for width in widths), *("  ".join(f"{words.name()[:width]:<{width}}" for width in widths) for _ in range(r.randint(2, 8))), rule]))(
+                [r.randint(4, 28) for _ in range(r.randint(2, 5))]),
+            lambda r: f"## {some(r, 1)} {words.phrase(1, 5)}\n\n- [{r.choice('x ')}] {words.phrase(2, 9)}\n- [{r.choice('x ')}] {some(r, 1)} **{words.phrase(1, 3)}**: {words.phrase(2, 9)}\n\n> {words.phrase(3, 12)}\n\n---\n",
+            lambda r: f"╔{'═' * (a := r.randint(4, 40))}╤{'═' * (b := r.randint(4, 40))}╗\n║ {words.name()[:a - 2]:<{a - 2}} │ {words.name()[:b - 2]:<{b - 2}} ║\n╟{'─' * a}┼{'─' * b}╢\n"
+            f"║ {words.name()[:a - 2]:<{a - 2}} │ {words.name()[:b - 2]:<{b - 2}} ║\n╚{'═' * a}╧{'═' * b}╝",
+            lambda r: f"     {'━' * (n := r.randint(0, 40))}{r.choice('╸╺')}{'━' * (40 - n)} {r.random() * 90:.1f}/{r.random() * 900:.1f} MB {r.random() * 20:.1f} MB/s eta 0:{r.randint(0, 59):02}:{r.randint(0, 59):02}",
+            lambda r: f"    {words.word().title()} [{'=' * (n := r.randint(0, 26))}>{' ' * (26 - n)}] {r.randint(1, 300)}/{r.randint(300, 500)}: {words.name().lower()}, {words.name().lower()}(build)...",
+            lambda r: f"{words.name():>18} {'█' * r.randint(0, 40)}{r.choice('▏▎▍▌▋▊▉')} {r.random() * 100:.1f}",
+            lambda r: f"/* {'-' * (n := r.randint(3, 34))} {words.phrase(1, 3)} {'-' * n} */\n{words.phrase(2, 9)};\n{r.choice(['//', '##', ';;', '--', '%%'])}{r.choice('=-~/#*') * r.randint(10, 76)}",
+            lambda r: "\n".join(" ".join(r.choice("....123*?#") for _ in range(r.randint(8, 30))) for _ in range(6)) + f"\n{words.phrase(1, 6)}",
+            lambda r: f"{r.choice('⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏✔✖ℹ⚠')} {words.phrase(2, 8)}{r.choice(['...', '', ' ›'])} {words.name()}",
+            lambda r: f"{(title := words.phrase(1, 5))}\n{r.choice(chr(34) + chr(39) + '^`~+.:_') * len(title)}\n\n{words.phrase(4, 25)}",
+            lambda r: f"    {words.name()[0]}[{words.phrase(1, 3)}] {r.choice(['-->', '-.->', '==>', '---'])}|{words.word()}| {words.name()[0]}{{{words.phrase(1, 3)}}}",
+            lambda r: f"{words.phrase(2, 12)}\n\n{r.choice(['* * *', '-' * 60, '⁂', '~' * 40, '· · ·', '_' * 50, '❦', '※' * 20, '—' * 30, '¯' * 40, '＝' * 20, '◈' * 12, '╾' * 30])}\n",
         ],
     }
     return [(f"generated layout {at}", fill(rng, line)) for at, line in enumerate(lines[split])]
@@ -218,6 +263,10 @@ def hexes(split, rng, words, binary):
             lambda r: " ".join(f"{r.getrandbits(60)}"[: r.randint(1, 18)] for _ in range(r.randint(1, 12))),
             lambda r: "".join(str(r.randint(0, 9)) for _ in range(r.randint(10, 200))),
             lambda r: ":".join(digits(r, 2) for _ in range(r.choice([6, 16, 20]))),
+            lambda r: ", ".join(f"0x{digits(r, 2)}" for _ in range(12)) + ",",
+            lambda r: f"{':'.join(digits(r, 4) for _ in range(8))}/{r.randint(1, 128)} dev {words.name().lower()}",
+            lambda r: f"index {digits(r, 10)}..{digits(r, 10)} 100644 {words.path()}",
+            lambda r: f"{words.name()}-{digits(r, 8)}.{r.choice(['js', 'css', 'map'])} {r.getrandbits(40)}",
         ],
         "held": [
             lambda r: f"{digits(r, 128)}  {words.name()}",
@@ -226,17 +275,21 @@ def hexes(split, rng, words, binary):
             lambda r: f"{words.name()}={uuid.UUID(int=r.getrandbits(128))}",
             lambda r: f"{words.name()}@sha512:{digits(r, 96)}",
             lambda r: f"#{digits(r, 6)} {words.name()} 0x{digits(r, 8)}",
+            lambda r: f"{{{str(uuid.UUID(int=r.getrandbits(128))).upper()}}} {words.phrase(1, 4)}",
         ],
         "fresh": [
-            lambda r: ", ".join(f"0x{digits(r, 2)}" for _ in range(12)) + ",",
-            lambda r: f"{{{str(uuid.UUID(int=r.getrandbits(128))).upper()}}} {words.phrase(1, 4)}",
-            lambda r: f"{':'.join(digits(r, 4) for _ in range(8))}/{r.randint(1, 128)} dev {words.name().lower()}",
-            lambda r: f"index {digits(r, 10)}..{digits(r, 10)} 100644 {words.path()}",
-            lambda r: f"{words.name()}-{digits(r, 8)}.{r.choice(['js', 'css', 'map'])} {r.getrandbits(40)}",
+            lambda r: f"{r.choice('*|')} {digits(r, 8)} ({r.choice(['HEAD -> ', 'tag: ', 'origin/'])}{words.name().lower()}) {words.phrase(2, 8)}",
+            lambda r: f"100{r.choice(['644', '755'])} blob {digits(r, 40)} {r.randint(1, 90000):>7}\t{words.path()[1:]}",
+            lambda r: f"{r.choice(['rax', 'rbx', 'rcx', 'rdx', 'rsi', 'rdi', 'rbp', 'rsp', 'r8', 'r12', 'rip'])}            0x{digits(r, r.randint(1, 16))}      {r.getrandbits(r.randint(4, 48))}",
+            lambda r: "b'" + "".join(f"\\x{digits(r, 2)}" for _ in range(r.randint(8, 40))) + "'",
+            lambda r: f'      "{words.name()}": "0x{digits(r, r.choice([40, 64]))}",',
+            lambda r: f"{r.randint(0, 255):02x}:{r.randint(0, 31):02x}.{r.randint(0, 7)} {words.phrase(1, 3)} [{digits(r, 4)}]: {words.phrase(1, 5)} [{digits(r, 4)}:{digits(r, 4)}] (rev {digits(r, 2)})",
+            lambda r: f"{r.randint(1, 99999)},{uuid.UUID(int=r.getrandbits(128))},{words.name()},{r.getrandbits(33)},{r.random():.6f}",
         ],
     }
     out = [(f"generated hex {at}", fill(rng, line)) for at, line in enumerate(lines[split])]
-    dumps = {"fit": [["xxd"], ["xxd", "-p"]], "held": [["od", "-A", "x", "-t", "x1"]], "fresh": [["hexdump", "-C"], ["od", "-t", "x4"]]}[split]
+    dumps = {"fit": [["xxd"], ["xxd", "-p"], ["hexdump", "-C"]], "held": [["od", "-A", "x", "-t", "x1"], ["od", "-t", "x4"]],
+             "fresh": [["xxd", "-u", "-c", "32"], ["od", "-A", "d", "-t", "x2z"]]}[split]  # fmt: skip
     return out + [(f"{' '.join(dump)} of {path.name}", printed([*dump, str(path)])) for dump in dumps for path in binary[:2]]
 
 
@@ -248,8 +301,8 @@ def bases(split, rng, words, binary, archives):
         data = path.read_bytes()
         at = rng.randrange(max(1, len(data) - 40_000))
         text = base64.b64encode(data[at : at + 40_000]).decode()
-        width = {"fit": 76, "held": 64, "fresh": 10**9}[split]
-        parts.append((f"base64 of {path.name}", "\n".join(text[at : at + width] for at in range(0, len(text), width))))
+        for width in {"fit": [76, 10**9], "held": [64], "fresh": [70]}[split]:
+            parts.append((f"base64 of {path.name} by {width}", "\n".join(text[at : at + width] for at in range(0, len(text), width))))
     code = lambda data: base64.b64encode(data).decode()
     lines = {
         "fit": [
@@ -260,18 +313,23 @@ def bases(split, rng, words, binary, archives):
             lambda r: code(words.phrase(10, 100).encode()),
             lambda r: code(b"".join(random_bytes(r, 0, 9) + bytes(r.randint(0, 40)) for _ in range(9))),
             lambda r: ".".join(base64.urlsafe_b64encode(random_bytes(r, 27, 120)).decode().rstrip("=") for _ in range(3)),
+            lambda r: f"Authorization: Basic {code(random_bytes(r, 12, 40))}\nSet-Cookie: {words.name()}={base64.urlsafe_b64encode(random_bytes(r, 30, 90)).decode()}",
+            lambda r: f"-----BEGIN RSA PRIVATE KEY-----\n" + "\n".join(code(random_bytes(r, 48, 48)) for _ in range(r.randint(9, 25))) + "\n-----END RSA PRIVATE KEY-----",
+            lambda r: f"h1:{code(random_bytes(r, 32, 32))} {words.path()[1:]}",
         ],
         "held": [
             lambda r: f'      "integrity": "sha512-{code(random_bytes(r, 64, 64))}",',
             lambda r: f"url(data:font/woff2;base64,{code(random_bytes(r, 300, 2000))})",
             lambda r: f"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI{code(random_bytes(r, 32, 32))[:43]} {words.name()}@{words.name()}",
             lambda r: f"<img src=\"data:image/png;base64,{code(random_bytes(r, 400, 3000))}\">",
+            lambda r: f"//# sourceMappingURL=data:application/json;base64,{code(words.phrase(20, 200).encode())}",
         ],
         "fresh": [
-            lambda r: f"Authorization: Basic {code(random_bytes(r, 12, 40))}\nSet-Cookie: {words.name()}={base64.urlsafe_b64encode(random_bytes(r, 30, 90)).decode()}",
-            lambda r: f"//# sourceMappingURL=data:application/json;base64,{code(words.phrase(20, 200).encode())}",
-            lambda r: f"-----BEGIN RSA PRIVATE KEY-----\n" + "\n".join(code(random_bytes(r, 48, 48)) for _ in range(r.randint(9, 25))) + "\n-----END RSA PRIVATE KEY-----",
-            lambda r: f"h1:{code(random_bytes(r, 32, 32))} {words.path()[1:]}",
+            lambda r: f"  {words.name().lower()}: {code(random_bytes(r, 6, 400))}",
+            lambda r: f'<script src="{words.path()}" integrity="sha384-{code(random_bytes(r, 48, 48))}" crossorigin="anonymous"></script>',
+            lambda r: f"{words.name()}={code(random_bytes(r, 60, 500)).replace('+', '%2B').replace('/', '%2F').replace('=', '%3D')}&{words.name()}={words.word()}",
+            lambda r: "-----BEGIN OPENSSH PRIVATE KEY-----\n" + (lambda text: "\n".join(text[at : at + 70] for at in range(0, len(text), 70)))(code(b"openssh-key-v1\0" + random_bytes(r, 380, 1800))) + "\n-----END OPENSSH PRIVATE KEY-----",
+            lambda r: f"Cookie: session={base64.urlsafe_b64encode(random_bytes(r, 40, 200)).decode()}; {words.name()}={r.getrandbits(64):016x}",
         ],
     }
     return parts + [(f"generated base64 {at}", fill(rng, line)) for at, line in enumerate(lines[split])]
@@ -319,6 +377,15 @@ def commands(split, folder, binary):
             ("tools", f"strings -n 6 {other} | head -4000"), ("tools", f"nm -D {other}; nm {other} | head -1500"), ("tools", f"readelf -sW {other} | head -1500"),
             ("tools", f"strings -n 10 {another} | head -3000"), ("tools", f"objdump -T {library} | head -2500"), ("tools", "grep -rn --include=*.ts 'export ' ./npm-zod* | head -2500"),
             ("hex", "find ./wheel* -type f | sort | head -900 | xargs md5sum"), ("hex", "find ./npm* -type f | sort | head -600 | xargs sha256sum"),
+            ("listings", "ls -1sR ./crate-r* ./npm-d* ./npm-l*"), ("listings", "ls -lnA --full-time $(find . -type d | sort | sed -n '2~5p' | head -250)"),
+            ("listings", "du -ab --time ./wheel* | head -2500"), ("listings", "unzip -v ./wheel-rich*/*.whl; dpkg-deb -c ./deb-libdancer2-perl/*.deb"),
+            ("listings", "wc -c $(find . -name '*.py' | sort | head -1200)"), ("listings", "wc -c $(find . -name '*.html' -o -name '*.c' | sort | sed -n '1~9p' | head -1200)"),
+            ("tools", "grep -rnoE --include=*.py 'def [a-z_]+' ./wheel-rich* | head -2500"), ("tools", f"objdump -p {library} | head -400; objdump -h {library}"),
+            ("tools", f"objdump -d --no-show-raw-insn {library} | sed -n 3000,5500p"), ("tools", f"objdump -d --no-show-raw-insn {another} | sed -n 9000,9900p"),
+            ("tools", "git diff --no-index --numstat ./crate-rayon* ./crate-axum*"), ("tools", "diff -rq ./npm-immer* ./npm-marked*; diff ./deb-ruby-mustache/files/usr/share/doc/*/* ./deb-luarocks/files/usr/share/doc/*/*"),
+            ("tools", "git diff --no-index -U1 $(find ./npm-d3* -name '*.js' -size -20k | sort | sed -n '40p;90p')"), ("tools", "python3 -m dis $(find ./wheel-rich* -name 'text.py') | head -3000"),
+            ("tools", "cksum $(find . -type f | sort | sed -n '1~20p' | head -800)"), ("tools", "sum $(find . -type f | sort | sed -n '5~40p' | head -800)"),
+            ("logs", "python3 -m compileall -f -o 2 $(find ./wheel-rich* -name rich -type d) 2>&1"), ("hex", "find ./crate* ./npm* -type f | sort | head -700 | xargs sha384sum"),
         ],
         "held": [
             ("listings", "ls -la $(find . -type d | sort | head -300)"), ("listings", "find . -type f -ls | head -3000"),
@@ -329,18 +396,23 @@ def commands(split, folder, binary):
             ("listings", "ls -R ./wheel*"), ("listings", "tar tvzf ./npm-svelte*/*.tgz"), ("tools", f"strings -n 8 {library} | head -3000"),
             ("tools", "git diff --no-index $(find ./crate-rustls* -name '*.rs' | sort | sed -n '3p;9p') | head -2000"),
             ("tools", "grep -rl --include=*.py async . | sort | xargs wc"), ("logs", "python3 -v -c 'import asyncio, json, http.client' 2>&1 | grep -v ^Python"),
+            ("listings", "find . -type f -printf '%M %n %-8u %10s %P\\n' | sort | sed -n '1~5p' | head -2500"), ("tools", "apt-cache depends $(ls -d deb-* | sed 's/^deb-//')"),
+            ("tools", f"readelf -SW {library}; readelf -d {library}; objdump -s -j .rodata {library} | head -600"), ("hex", "find ./deb* -type f | sort | head -900 | xargs b2sum -l 160"),
+            ("tools", "cksum $(find . -type f | sort | sed -n '1~30p' | head -500)"),
         ],
         "fresh": [
-            ("listings", "ls -1sR ./crate* ./npm*"), ("listings", "ls -lnA --full-time $(find . -type d | sort | sed -n '2~5p' | head -250)"),
-            ("listings", "du -ab --time ./wheel* | head -2500"), ("listings", "find . -type f -printf '%M %n %-8u %10s %P\\n' | sort | sed -n '1~5p' | head -2500"),
-            ("listings", "unzip -v ./wheel-rich*/*.whl; dpkg-deb -c ./deb-php-monolog/*.deb"), ("listings", "wc -c $(find . -name '*.py' | sort | head -1200)"),
-            ("tools", "grep -rnoE --include=*.py 'def [a-z_]+' ./wheel-rich* | head -2500"), ("tools", f"objdump -p {library} | head -400; objdump -h {library}"),
-            ("tools", f"readelf -SW {library}; readelf -d {library}; objdump -s -j .rodata {library} | head -600"), ("tools", f"objdump -d --no-show-raw-insn {library} | sed -n 3000,5500p"),
-            ("tools", "git diff --no-index --numstat ./crate-rayon* ./crate-ureq*"), ("tools", "diff -rq ./npm-immer* ./npm-marked*; diff ./deb-ruby-mustache/files/usr/share/doc/*/* ./deb-pgtap/files/usr/share/doc/*/*"),
-            ("tools", "git diff --no-index -U1 $(find ./npm-d3* -name '*.js' -size -20k | sort | sed -n '40p;90p')"), ("tools", "python3 -m dis $(find ./wheel-rich* -name 'text.py') | head -3000"),
-            ("tools", "cksum $(find . -type f | sort | sed -n '1~20p' | head -800)"), ("tools", "apt-cache depends $(ls -d deb-* | sed 's/^deb-//')"),
-            ("logs", "python3 -m compileall -f -o 2 $(find ./wheel-rich* -name rich -type d) 2>&1"),
-            ("hex", "find ./crate* ./npm* -type f | sort | head -700 | xargs sha384sum"), ("hex", "find ./deb* -type f | sort | head -900 | xargs b2sum -l 160"),
+            ("listings", "ls -lR --time-style=+%s ./npm* | head -4000"), ("listings", "ls -liS $(find ./wheel* -type d | sort | sed -n '1~4p' | head -200)"), ("listings", "ls -FC $(find . -type d | sort | sed -n '1~7p' | head -250)"),
+            ("listings", "find . -type f -printf '%TY-%Tm-%Td %TH:%TM %9k KB %h/%f\\n' | sort | sed -n '1~9p' | head -2500"), ("listings", "python3 -m tarfile -l ./npm-hono*/*.tgz"),
+            ("listings", "dpkg -c ./deb-crawl-common/*.deb | sed -n '1~2p'"), ("listings", "du -d 5 -h --apparent-size . | sort -h | tail -2000"), ("listings", "ls -m $(find ./crate* -type d | sort | head -150)"),
+            ("tools", "grep -rnH --include=*.rs 'impl' . | sort | head -2500"), ("tools", f"nm -S --size-sort {library}; nm -C {other} | head -1500"), ("tools", f"objdump -t {other} | head -1500; size -A {other}"),
+            ("tools", f"strings -t x -n 7 {another} | head -3000"), ("tools", f"readelf -hln {library}; readelf -sW --dyn-syms {other} | head -1500"), ("tools", f"objdump -d -M intel {another} | sed -n 2000,4500p"),
+            ("tools", "diff -c $(find ./crate-nom* -name '*.rs' -size -30k | sort | sed -n '2p;6p'); diff -c $(find ./crate-itertools* -name '*.rs' -size -30k | sort | sed -n '5p;9p')"),
+            ("tools", "git diff --no-index --word-diff $(find ./wheel-click* -name '*.py' -size -40k | sort | sed -n '3p;7p')"), ("tools", "nl -ba $(find ./wheel-networkx* -name '*.py' -size +3k | sort | sed -n '1~61p' | head -40)"),
+            ("tools", "python3 -m tokenize $(find ./wheel-click* -name 'types.py') | head -3000"), ("tools", "apt-cache policy $(ls -d deb-* | sed 's/^deb-//')"), ("tools", "dpkg -s $(dpkg-query -W -f '${Package}\\n' | head -80)"),
+            ("tools", "grep -rhoE --include=*.rs '[a-z_]+!?\\(' . | sort | uniq -c | sort -rn | head -2500"), ("tools", "tail -n 12 $(find ./npm-vega-lite* -name '*.ts' | sort | sed -n '1~31p' | head -60)"),
+            ("logs", "apt-get -s install gnome-core inkscape 2>/dev/null"), ("logs", "bash -xc 'for f in $(find ./npm-hono* -name \"*.ts\" | sort | head -150); do d=$(dirname $f); b=${f##*/}; test -s $f && echo ${#b} $d; done' 2>&1"),
+            ("logs", "python3 -m cProfile -s tottime -m compileall -f -q $(find ./wheel-click* -name click -type d) 2>&1"),
+            ("hex", "find ./wheel* ./crate* -type f | sort | sed -n '1~3p' | head -700 | xargs sha224sum"), ("hex", "find ./deb-c* ./deb-e* -type f | sort | sed -n '1~2p' | head -800 | xargs md5sum --tag"),
         ],
     }  # fmt: skip
     return [(group, line, shell(line)) for group, line in lines[split]]
