@@ -85,6 +85,18 @@ def logs(split, rng, words):
             lambda r: f"[{r.choice(level)}] {words.phrase(1, 6)} @ {words.name()}.{words.name()}({words.name()}.java:{r.randint(10, 999)})",
             lambda r: f"--- {r.choice(['PASS', 'PASS', 'FAIL', 'SKIP'])}: Test{words.name()}/{words.name()} ({r.random() * 3:.2f}s)\n"
             f"    {words.name().lower()}_test.go:{r.randint(9, 600)}: {words.phrase(2, 8)}",
+            lambda r: f"{r.choice(months)} {r.randint(1, 28):02} {clock(r)} {words.name().lower()} kernel: [{r.random() * 99999:.6f}] IN={words.name()[:5].lower()} OUT= MAC={':'.join(f'{r.randint(0, 255):02x}' for _ in range(14))} "
+            f"SRC={address(r)} DST={address(r)} LEN={r.randint(40, 1500)} TOS=0x00 PREC=0x00 TTL={r.randint(1, 255)} ID={r.randint(0, 65535)} PROTO=TCP SPT={big(r)} DPT={r.randint(1, 65535)}",
+            lambda r: f"{r.choice(months)} {r.randint(1, 28):2} {clock(r)} {words.name().lower()} postfix/{words.name().lower()}[{r.randint(100, 99999)}]: {r.getrandbits(44):011X}: to=<{words.name().lower()}@{words.name().lower()}.example>, "
+            f"relay={words.name().lower()}[{address(r)}]:25, delay={r.random() * 9:.2f}, delays=0.0{r.randint(1, 9)}/0/0.{r.randint(1, 9)}/0.{r.randint(1, 9)}, dsn=2.0.0, status=sent ({words.phrase(1, 4)})",
+            lambda r: f'Started {r.choice(["GET", "POST"])} "{words.path()}" for {address(r)} at {day(r)} {clock(r)} +0000\nProcessing by {words.name().title()}Controller#{words.name().lower()} as {r.choice(["HTML", "JSON"])}\n'
+            f"Completed {code(r)} OK in {r.randint(1, 900)}ms (Views: {r.random() * 90:.1f}ms | ActiveRecord: {r.random() * 9:.1f}ms)",
+            lambda r: f"thread '{words.name().lower()}::{words.name().lower()}' panicked at {words.path()[1:]}:{r.randint(1, 900)}:{r.randint(1, 60)}:\nassertion `left == right` failed: {words.phrase(1, 6)}\n  left: {r.randint(0, 999)}\n right: {words.name()}",
+            lambda r: f"frame={r.randint(1, 99999):5} fps={r.randint(1, 240):3} q={r.random() * 30:.1f} size={r.randint(1, 999999):>8}kB time=00:{r.randint(0, 59):02}:{r.random() * 59:05.2f} bitrate={r.random() * 4000:.1f}kbits/s speed={r.random() * 9:.2f}x",
+            lambda r: f"[{r.randint(1, 900)}/{r.randint(900, 2000)}] {r.choice(['Building CXX object', 'Linking CXX static library', 'Generating'])} {words.path()[1:]}/CMakeFiles/{words.name()}.dir/{words.name()}.cpp.o",
+            lambda r: f'{{"t":{{"$date":"{day(r)}T{clock(r)}.{r.randint(0, 999):03}+00:00"}},"s":"{r.choice("IWED")}","c":"{words.name().upper()}","id":{r.randint(10000, 9999999)},"ctx":"conn{r.randint(1, 9999)}","msg":"{words.phrase(2, 6)}","attr":{{"{words.name()}":{r.getrandbits(30)},"remote":"{address(r)}:{big(r)}"}}}}',
+            lambda r: f"64 bytes from {address(r)}: icmp_seq={r.randint(1, 999)} ttl={r.randint(30, 64)} time={r.random() * 200:.{r.randint(1, 3)}f} ms",
+            lambda r: f"{words.path()[1:]}:{r.randint(1, 2000)}:{r.randint(1, 120)}: {r.choice(['error', 'warning', 'note'])}: {words.phrase(2, 9)} [{r.choice(['-W', 'E0', 'no-'])}{words.name().lower()}]\n  {r.randint(1, 2000):>4} |     {words.name()}({words.name()}, {words.name()});\n       |     {'^' * r.randint(1, 20)}",
         ],
         "held": [
             lambda r: f"{day(r)} {clock(r)},{r.randint(0, 999):03} {r.choice(level):<5} [{words.name()}-{r.randint(1, 16)}] "
@@ -116,7 +128,6 @@ def logs(split, rng, words):
 
 RARE = ("╌┄┈╍┅⋯…◇◆○◎●▪▫▸▹▶▷►◀☆★✦✧✱❖♦♥♣♠♪·•‣⁃∙∘∗≡≈∼―–—‾¯¤§¶†‡°¨«»‹›⎯▔▀▄▌▐▖╱╲╳█▓▒░→←↑↓⇒➜➤✓✔✗✘⠿⣿⣀│║┊═─━▁▂▃▅▆▇□■△▲▽▼"
         "〜～＝－＊＃・。、ー一口〇¦÷×±√∞≤≥≠∑∂∆☐☑☒☀☁☎☺⚙⚡⌘⏎↵⇧⌥")  # fmt: skip
-PAIRS = ["-=", "=-", "<>", "~-", "* ", "- ", "= ", "+-", ".:", "/\\", "_-", "·-", "─ ", "━ ", "• ", "~=", "#-", "|-", "o.", "^v", "═╪", "─┼", "-+-", "---+", "___|", "===  "]
 RUNS = "aexnAZX0----====****####____....//~~++,:;!?\"'()[]{}<>|\\$%&@^█░▒▓■•●─━│═┄▇▆▃▁╌·★◆→"
 
 
@@ -176,7 +187,7 @@ def psql(rng, words):
 
 def layout(split, rng, words, emoji):
     signs = [steady(RUNS) for _ in range(7)]
-    rare, pairs = [steady(RARE) for _ in range(3)], [steady(PAIRS)]
+    rare = [steady(RARE)]
     some = lambda r, most=4: "".join(r.choice(emoji) for _ in range(r.randint(1, most)))
     lines = {
         "fit": [
@@ -209,11 +220,14 @@ def layout(split, rng, words, emoji):
             lambda r: f"{some(r, 2)} {words.name()} {'★' * (n := r.randint(0, 5))}{'☆' * (5 - n)} {words.phrase(0, 4)}",
             lambda r: f"{words.phrase(3, 20)}\n{r.choice(':+<>!_,yz▆◇▸') * r.randint(4, 90)} {words.phrase(0, 9)}",
             # Rare signs share the price of their kind: as many of them as there are.
-            lambda r: f"{words.phrase(1, 9)}\n{(c := rare[0](r)) * long(r)}{words.phrase(0, 3)}{c * long(r)}",
-            lambda r: f"{rare[1](r) * r.randint(3, 60)} {words.phrase(1, 9)}",
-            lambda r: " ".join(rare[2](r) for _ in range(r.randint(3, 30))) + f" {words.phrase(0, 6)}",
+            lambda r: f"{words.phrase(1, 9)}\n{rare[0](r) * long(r)} {words.phrase(1, 9)}",
             lambda r: f"{r.choice(RARE)} {words.phrase(1, 9)} {r.choice(RARE)} {words.name()}",
-            lambda r: f"{words.phrase(1, 6)}\n{pairs[0](r) * r.randint(2, 40)}",
+            lambda r: f"|{'|'.join(r.choice(['---', ':---:', '---:', ':--']) for _ in range(r.randint(2, 6)))}|\n|{'|'.join(f' {words.phrase(1, 3)} ' for _ in range(r.randint(2, 6)))}|",
+            lambda r: f"{r.choice('>*-+')} {words.phrase(2, 9)}\n{'  ' * r.randint(1, 3)}{r.choice('*-+')} `{words.name()}`: {words.phrase(1, 9)}",
+            lambda r: f"[{day(r)}] {'▓' * (n := r.randint(0, 20))}{'▒' * (20 - n)} {n * 5}% │ {words.phrase(1, 4)}",
+            lambda r: f"{words.phrase(1, 4)}{'.' * r.randint(3, 70)}{r.choice(['ok', 'done', 'failed', 'OK', 'yes', 'no'])}",
+            lambda r: "".join(r.choice("......x,EF") * r.randint(1, 40) for _ in range(r.randint(1, 9))) + f" {words.name()}",
+            lambda r: f"{words.phrase(1, 3):{r.choice('=-*#~.')}^{r.randint(30, 100)}}\n{words.phrase(1, 9)}",
         ],
         "held": [
             lambda r: f"/{'*' * r.randint(10, 90)}/\n{'//' * r.randint(1, 40)} {words.phrase()}\n{'#' * r.randint(2, 6)} {words.phrase()}",
@@ -288,7 +302,7 @@ def hexes(split, rng, words, binary):
         ],
     }
     out = [(f"generated hex {at}", fill(rng, line)) for at, line in enumerate(lines[split])]
-    dumps = {"fit": [["xxd"], ["xxd", "-p"], ["hexdump", "-C"]], "held": [["od", "-A", "x", "-t", "x1"], ["od", "-t", "x4"]],
+    dumps = {"fit": [["xxd"], ["xxd", "-p"], ["od", "-t", "x4"]], "held": [["od", "-A", "x", "-t", "x1"], ["hexdump", "-C"]],
              "fresh": [["xxd", "-u", "-c", "32"], ["od", "-A", "d", "-t", "x2z"]]}[split]  # fmt: skip
     return out + [(f"{' '.join(dump)} of {path.name}", printed([*dump, str(path)])) for dump in dumps for path in binary[:2]]
 
@@ -384,6 +398,7 @@ def commands(split, folder, binary):
             ("tools", f"objdump -d --no-show-raw-insn {library} | sed -n 3000,5500p"), ("tools", f"objdump -d --no-show-raw-insn {another} | sed -n 9000,9900p"),
             ("tools", "git diff --no-index --numstat ./crate-rayon* ./crate-axum*"), ("tools", "diff -rq ./npm-immer* ./npm-marked*; diff ./deb-ruby-mustache/files/usr/share/doc/*/* ./deb-luarocks/files/usr/share/doc/*/*"),
             ("tools", "git diff --no-index -U1 $(find ./npm-d3* -name '*.js' -size -20k | sort | sed -n '40p;90p')"), ("tools", "python3 -m dis $(find ./wheel-rich* -name 'text.py') | head -3000"),
+            ("listings", "du -h ./wheel-[DSps]* ./deb-[r-w]* | head -1500"), ("listings", "du -h -a ./crate-* | sed -n '1~3p' | head -1500"),
             ("tools", "cksum $(find . -type f | sort | sed -n '1~20p' | head -800)"), ("tools", "sum $(find . -type f | sort | sed -n '5~40p' | head -800)"),
             ("logs", "python3 -m compileall -f -o 2 $(find ./wheel-rich* -name rich -type d) 2>&1"), ("hex", "find ./crate* ./npm* -type f | sort | head -700 | xargs sha384sum"),
         ],

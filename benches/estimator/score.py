@@ -3,7 +3,8 @@
     python score.py WORK held            while fitting, as often as wanted
     python score.py WORK fresh           once, with tables that do not change any more
 
-A third argument names the program built from estimates.rs: then the core's code is compared, too.
+A third argument names the program built from estimates.rs: then the core's code is compared, too. A fourth names the same program
+with other tables, those of a commit before, and their errors are printed beside.
 
 A chunk's error is estimate / truth - 1. Means and percentiles are over chunks, each group counting the same.
 """
@@ -22,6 +23,7 @@ from truth import FAMILIES
 
 # What issue 6 asks of the symmetric and of the safe table, in per cent.
 GOALS = {"symmetric": {"mean": 4.5, "p90": 10.5}, "safe": {"mean": 6.0, "under10": 2.0, "under20": 0.3}}
+GOALS["before"] = GOALS["safe"]
 
 
 def percentile(values, weights, share):
@@ -42,8 +44,9 @@ def describe(errors, weights):
 
 
 class Scores:
-    def __init__(self, work, split):
+    def __init__(self, work, split, before=None):
         self.work, self.split = work, split
+        self.before = core(work, split, before) if before else None
         self.corpus = fit.Corpus(work, [split])
         self.weights = json.loads((work / "weights.json").read_text())
 
@@ -53,6 +56,8 @@ class Scores:
         tokens, sizes = self.corpus.counts[family][keep], self.corpus.sizes[keep]
         if kind == "bytes/4":
             guess = -(-sizes // 4)
+        elif kind == "before":
+            guess = self.before[keep, list(FAMILIES).index(family)]
         else:
             table = numpy.array(self.weights[f"{family}|{kind}"]["table"])
             guess = fit.estimate(self.corpus.features[keep], table, sizes)
@@ -63,7 +68,7 @@ class Scores:
         return describe(errors, fit.balance(groups))
 
     def families(self):
-        for kind in ("bytes/4", "symmetric", "safe"):
+        for kind in ("bytes/4", "symmetric", "safe") + (("before",) if self.before is not None else ()):
             print(f"\n**{kind}**, {self.split}\n\n| family | mean | p90 | lowest | highest | > 10 % low | > 20 % low | goal |")
             print("|---|--:|--:|--:|--:|--:|--:|---|")
             for family in FAMILIES:
@@ -109,7 +114,7 @@ def compare_with_core(work, scores, program):
 
 def main():
     work, split = Path(sys.argv[1]), sys.argv[2]
-    scores = Scores(work, split)
+    scores = Scores(work, split, *sys.argv[4:])
     scores.families()
     scores.by_group()
     if len(sys.argv) > 3:
