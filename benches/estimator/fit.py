@@ -2,8 +2,8 @@
 
     python fit.py WORK [FAMILY...]
 
-Two tables a family, in 1/64 token: the symmetric one (a little above the median of the relative error) for reports, and the safe
-one (a high quantile, and a further price on what is more than a tenth low) that ships. A quantile is fitted by ridge regression
+Two tables a family, in 1/64 token: the symmetric one (near the median of the relative error) for reports, and the safe one (a
+further price on what is too low, and fitted to somewhat more than the truth) that ships. A quantile is fitted by ridge regression
 on relative errors with weights made anew from the errors of the step before; each group of texts counts the same, whatever it has
 of chunks. A cell is thought of as the effect of its state plus that of its class plus its own: cells that are seen rarely fall
 back on the first two. What repeats is thought of likewise, by length and kind.

@@ -10,11 +10,11 @@
 //! Both are functions of the bytes alone: integers, no state kept between texts, the same answer on
 //! every machine.
 //!
-//! **Where the weights come from.** From the project's own fit to true counts by eleven tokenizers, on 6,157 texts of
+//! **Where the weights come from.** From the project's own fit to true counts by eleven tokenizers, on 7,700 texts of
 //! fifteen kinds: prose, code, what tools print, JSON, hex, base64, fifty languages. It can be done again with one command
-//! (`benches/estimator`), which also writes `tables.rs`. The tables are fitted to a high quantile of the error, so that few
-//! texts are estimated much too low. What came of it is in `docs/calibration.md`: on texts of other sources the mean error is
-//! 4-6 % with 1-3 % of texts more than 10 % low, on texts of kinds not seen before 4-6 % with 2-5 %.
+//! (`benches/estimator`), which also writes `tables.rs`. The tables are fitted so that few texts are
+//! estimated much too low. What came of it is in `docs/calibration.md`: on texts of other sources the mean error is 5-6 % with
+//! 0.5-2 % of texts more than 10 % low, on texts of kinds not seen before 5-6 % with 1-4 %.
 //!
 //! **What they do not promise.** A single text may be off by a third either way, and languages are the weakest part: on
 //! 22 short samples that were never fitted the mean error is 4-7 %, the worst 13 % low and 33 % high. Runs of one
