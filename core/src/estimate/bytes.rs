@@ -107,7 +107,7 @@ impl ByteEstimator {
     ///
     /// let o200k = ByteEstimator::for_model("gpt-5");
     /// assert_eq!(o200k.tokens(""), 0);
-    /// assert_eq!(o200k.tokens("The quick brown fox jumps over the lazy dog."), 9); // truly 10
+    /// assert_eq!(o200k.tokens("The quick brown fox jumps over the lazy dog."), 10); // and so it has
     /// assert_eq!(ByteEstimator::BytesPer4.tokens("12345"), 2);
     /// ```
     #[must_use]
