@@ -214,7 +214,7 @@ async fn an_unknown_reference_and_odd_arguments_say_what_to_do() {
 
 #[tokio::test]
 async fn search_lists_places_that_can_be_read_on_from() {
-    let mut results: Vec<String> = (0..12).map(|n| format!("{}{n}", long("x "))).collect();
+    let mut results: Vec<String> = (0..12).map(|n| format!("{}{n}", "x ".repeat(3_000))).collect();
     results[1].push_str(" The Needle is here");
     let (record, state) = compacted(&results.iter().map(String::as_str).collect::<Vec<_>>());
     let tool = RecallTool::new(None);
