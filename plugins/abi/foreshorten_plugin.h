@@ -6,8 +6,8 @@
  *
  * Rules. Tables begin with their size: a member is there if it lies below it, and members are only appended. Text is UTF-8,
  * pointer and length, and borrowed for the call. Nothing is allocated on one side and freed on the other: what the host has
- * to say it writes into a buffer of the plugin's, and answers how much there is. A call comes on one thread; several may
- * run at once. No exception and no unwinding may cross. */
+ * to say it writes into a buffer of the plugin's, and answers how much there is; cells alone it lends. A call comes on one
+ * thread; several may run at once. No exception and no unwinding may cross. */
 #ifndef FORESHORTEN_PLUGIN_H
 #define FORESHORTEN_PLUGIN_H
 #include <stddef.h>
@@ -22,9 +22,11 @@ extern "C" {
 #define FS_NONE UINT32_C(0xffffffff)
 
 typedef struct { const uint8_t *ptr; size_t len; } fs_str;
+/* A range of a column, lent: len numbers of width bytes each, aligned to that. Null where there are none. */
+typedef struct { const void *ptr; uint32_t len, width; } fs_cells;
 typedef struct fs_call fs_call; /* one call: opaque, and gone when it returns */
 
-/* Columns. */
+/* Columns. Kinds, levels and rules are one byte wide, marks two, all others four. */
 enum {
   FS_KINDS, FS_MARKS, FS_LEVELS, FS_GROUPS, FS_PAIRS, FS_WEIGHTS, FS_VIEW_WEIGHTS, FS_SIZES, FS_TOOL_IDS, FS_RULES
 };
@@ -67,6 +69,8 @@ typedef struct {
   /* The first max bytes of the whole text of each entry, one after the other, and their lengths. Answers of how many entries;
    * the next one did not fit. */
   size_t (*texts)(fs_call *, const uint32_t *entries, size_t count, uint32_t max, uint8_t *out, size_t cap, uint32_t *lens);
+  /* As column, and as wide as the column is: nothing is converted. Lent until cells is called again, or the call returns. */
+  fs_cells (*cells)(fs_call *, uint32_t which, uint32_t start, uint32_t count);
 } fs_host;
 
 typedef struct {

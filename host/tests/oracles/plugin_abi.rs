@@ -13,7 +13,7 @@ use std::sync::{Mutex, PoisonError};
 use foreshorten::drive::{Helpers, Summaries, settle_with};
 use foreshorten::plugin::dylib::{
     DylibLoader,
-    abi::{ABI_MAJOR, ABI_MINOR, Call, Entry, Factory, HostTable, MAGIC, STAGE, Str},
+    abi::{ABI_MAJOR, ABI_MINOR, Call, Cells, Entry, Factory, HostTable, MAGIC, STAGE, Str, column},
 };
 use foreshorten::plugin::{Limits, Settings, Stages};
 use foreshorten_core::transcript::{Entry as Said, OwnedTranscript, Part, Transcript as _};
@@ -146,12 +146,48 @@ unsafe extern "C" fn plan(host: *const HostTable, call: *mut Call) -> i32 {
                     // The host may answer whom it does not know.
                     3 => drop((host.number)(std::ptr::null_mut(), a)),
                     4 => drop((host.column)(call, a, b, c, std::ptr::null_mut())),
+                    5 => {
+                        let cells = (host.cells)(call, a % 12, b, c);
+                        assert!(cells.len <= c, "{cells:?} for {c}");
+                        // What is lent stands while anything else is asked; a column is a column, wide or narrow.
+                        let mut wide = vec![0; cells.len as usize];
+                        let written = (host.column)(call, a % 12, b, cells.len, wide.as_mut_ptr());
+                        assert!(written == cells.len || written == 0, "{written} numbers, {cells:?}");
+                        if written > 0 {
+                            assert_eq!(wide, numbers(a % 12, &cells));
+                        }
+                    }
                     _ => (host.log)(call, a as u8, lend(&choices.bytes())),
                 },
             }
         }
     }
     0
+}
+
+/// What is lent, as wide numbers.
+///
+/// # Safety
+/// They are there.
+unsafe fn numbers(which: u32, cells: &Cells) -> Vec<u32> {
+    let len = cells.len as usize;
+    // SAFETY: the host lends `len` numbers of the width of that column.
+    unsafe {
+        match which {
+            column::KINDS | column::LEVELS | column::RULES => {
+                assert_eq!(cells.width, 1);
+                std::slice::from_raw_parts(cells.ptr.cast::<u8>(), len).iter().map(|&cell| cell.into()).collect()
+            }
+            column::MARKS => {
+                assert_eq!(cells.width, 2);
+                std::slice::from_raw_parts(cells.ptr.cast::<u16>(), len).iter().map(|&cell| cell.into()).collect()
+            }
+            _ => {
+                assert_eq!(cells.width, 4);
+                std::slice::from_raw_parts(cells.ptr.cast::<u32>(), len).to_vec()
+            }
+        }
+    }
 }
 
 fn lend(bytes: &[u8]) -> Str {

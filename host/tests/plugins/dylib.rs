@@ -216,6 +216,14 @@ static int32_t plan(const fs_host *host, fs_call *call) {
   words[0] = 2; words[1] = 4;
   if (host->texts(call, words, 2, 10, bytes, 15, lens) != 1 || lens[0] != 10 || lens[1] != 0) return 17;
   if (host->texts(call, NULL, 2, 10, bytes, 15, lens) != 0 || host->texts(call, words, 2, 10, bytes, 3, lens) != 0) return 18;
+  /* Lent numbers are those of the column, narrow, and stand until others are lent. */
+  fs_cells levels = host->cells(call, FS_LEVELS, 1, 6);
+  if (host->column(call, FS_LEVELS, 1, 6, words) != 6 || levels.len != 6 || levels.width != 1) return 26;
+  for (int i = 0; i < 6; i++) if (((const uint8_t *)levels.ptr)[i] != words[i]) return 27;
+  fs_cells marks = host->cells(call, FS_MARKS, 0, 8), odd = host->cells(call, 77, 0, 8);
+  if (marks.len != 8 || marks.width != 2 || odd.ptr || odd.len) return 28;
+  if (host->cells(call, FS_SIZES, 4000000000u, 4000000000u).len != 0 || host->cells(call, FS_SIZES, 2, 0).len != 0) return 29;
+  if (host->cells(call, FS_SIZES, 0, FS_NONE).len != host->number(call, FS_LEN)) return 30;
   /* Entries there are not, decisions there are not. */
   words[0] = 4000000000u; words[1] = 0; words[2] = 2; words[3] = 2;
   host->would_save(call, FS_CLEAR, words, 4, 0, 0, saved);
@@ -272,7 +280,7 @@ fn whatever_a_library_hands_in_is_answered_and_floods_fail_the_call() {
 /// The header says of every shape what Rust says of it: sizes, offsets, numbers.
 #[test]
 fn the_header_and_the_rust_types_are_one_interface() {
-    use foreshorten::plugin::dylib::abi::{self, Entry, Factory, HostTable, Str};
+    use foreshorten::plugin::dylib::abi::{self, Cells, Entry, Factory, HostTable, Str};
     use std::mem::offset_of;
     let mut checks = String::from("#include \"foreshorten_plugin.h\"\n");
     let mut equal = |c: &str, rust: usize| {
@@ -281,6 +289,7 @@ fn the_header_and_the_rust_types_are_one_interface() {
     equal("sizeof(fs_str)", size_of::<Str>());
     equal("offsetof(fs_str, ptr)", offset_of!(Str, ptr));
     equal("offsetof(fs_str, len)", offset_of!(Str, len));
+    equal("sizeof(fs_cells)", size_of::<Cells>());
     equal("sizeof(fs_entry)", size_of::<Entry>());
     equal("sizeof(fs_stage)", size_of::<Factory>());
     equal("sizeof(fs_summarizer)", size_of::<Factory>());
@@ -293,7 +302,8 @@ fn the_header_and_the_rust_types_are_one_interface() {
     offsets!("fs_entry" Entry: magic struct_size abi_major abi_minor name version get_factory);
     offsets!("fs_stage" Factory: struct_size check);
     offsets!("fs_host" HostTable: struct_size number column string text part_kind decide condense keep span ask section
-        explain log fail would_save raw texts);
+        explain log fail would_save raw texts cells);
+    offsets!("fs_cells" Cells: ptr len width);
     equal("offsetof(fs_stage, plan)", offset_of!(Factory, main));
     equal("offsetof(fs_summarizer, step)", offset_of!(Factory, main));
     macro_rules! numbers {
@@ -317,7 +327,7 @@ fn the_header_and_the_rust_types_are_one_interface() {
     let Some(_) = compile(folder.path(), &checks, &[]) else { return };
     let header = std::fs::read_to_string(repository().join("plugins/abi/foreshorten_plugin.h")).unwrap();
     // Every function of the host's table was compared: the last one of the header is the last one here.
-    assert_eq!(header.matches("(*").count(), 17 + 2 + 2 + 1);
+    assert_eq!(header.matches("(*").count(), 18 + 2 + 2 + 1);
 }
 
 /// The fuzz target's oracle over inputs made by a rule, and over what fuzzing found.

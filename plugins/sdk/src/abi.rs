@@ -105,6 +105,35 @@ impl Str {
     }
 }
 
+/// `fs_cells`: a range of a column, lent.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Cells {
+    /// The first number; null where there is none.
+    pub ptr: *const c_void,
+    /// How many there are.
+    pub len: u32,
+    /// Bytes of each: 1, 2 or 4. The first is aligned to it.
+    pub width: u32,
+}
+
+impl Cells {
+    /// None.
+    pub const NONE: Self = Self { ptr: core::ptr::null(), len: 0, width: 0 };
+
+    /// Lends numbers. `T` is a plain number of 1, 2 or 4 bytes.
+    #[must_use]
+    pub const fn of<T: Copy>(cells: &[T]) -> Self {
+        Self { ptr: cells.as_ptr().cast(), len: cells.len() as u32, width: size_of::<T>() as u32 }
+    }
+}
+
+impl Default for Cells {
+    fn default() -> Self {
+        Self::NONE
+    }
+}
+
 /// `fs_host`: what a plugin may call.
 #[derive(Debug)]
 #[repr(C)]
@@ -145,6 +174,8 @@ pub struct HostTable {
     pub raw: unsafe extern "C" fn(*mut Call, u64) -> u64,
     /// Beginnings of the texts of several entries; answers of how many.
     pub texts: unsafe extern "C" fn(*mut Call, *const u32, usize, u32, *mut u8, usize, *mut u32) -> usize,
+    /// A range of a column as it is, lent until this is called again or the call returns.
+    pub cells: unsafe extern "C" fn(*mut Call, u32, u32, u32) -> Cells,
 }
 
 /// `check`, `plan` or `step`.

@@ -2,7 +2,7 @@
 //!
 //! What its `unsafe` rests on is what `plugins/abi/foreshorten_plugin.h` promises: the table and the call that the host
 //! hands in hold for the time of the call, on the thread that runs it; a buffer is written up to the room it is said to
-//! have; what is lent is read before the function returns. No panic leaves an export: it comes back as a failure.
+//! have; what is lent is read before the function returns, and cells before others are asked for. No panic leaves an export: it comes back as a failure.
 
 use std::any::Any;
 use std::cell::OnceCell;
@@ -140,6 +140,12 @@ fn text_of(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
 
+/// What columns have: plain numbers, for which any bits are a value.
+trait Number: Copy {}
+impl Number for u8 {}
+impl Number for u16 {}
+impl Number for u32 {}
+
 /// Bytes that a buffer has at first: most texts are shorter.
 const FIRST: usize = 4 << 10;
 
@@ -155,19 +161,16 @@ impl Host {
         unsafe { (self.table().number)(self.call, which) }
     }
 
-    fn words(&self, which: u32, start: u32, count: u32) -> Vec<u32> {
-        let count = count.min(History::len(self).saturating_sub(start));
-        let mut out = Vec::with_capacity(count as usize);
-        // SAFETY: `out` has room for `count` numbers, and those that are said to be written are.
-        unsafe {
-            let written = (self.table().column)(self.call, which, start, count, out.as_mut_ptr());
-            out.set_len(written.min(count) as usize);
+    /// A range of a column. Empty when the call failed, or the column is of another width than `T`.
+    fn cells<T: Number>(&self, which: u32, start: u32, count: u32) -> Vec<T> {
+        // SAFETY: only numbers are handed over.
+        let cells = unsafe { (self.table().cells)(self.call, which, start, count) };
+        if cells.ptr.is_null() || cells.width as usize != size_of::<T>() {
+            return Vec::new();
         }
-        out
-    }
-
-    fn bytes(&self, which: u32, start: u32, count: u32) -> Vec<u8> {
-        self.words(which, start, count).into_iter().map(|word| word as u8).collect()
+        // SAFETY: the host lends `len` numbers of this width, aligned, until it is asked for others; they are copied here.
+        // Any bits are a `Number`.
+        unsafe { core::slice::from_raw_parts(cells.ptr.cast::<T>(), cells.len as usize) }.to_vec()
     }
 
     fn string(&self, which: u32, at: u32) -> Vec<u8> {
@@ -218,34 +221,34 @@ impl History for Host {
         *self.len.get_or_init(|| u32::try_from(self.number(number::LEN)).unwrap_or(u32::MAX))
     }
     fn kinds(&self, start: u32, count: u32) -> Vec<u8> {
-        self.bytes(column::KINDS, start, count)
+        self.cells(column::KINDS, start, count)
     }
     fn marks(&self, start: u32, count: u32) -> Vec<u16> {
-        self.words(column::MARKS, start, count).into_iter().map(|word| word as u16).collect()
+        self.cells(column::MARKS, start, count)
     }
     fn levels(&self, start: u32, count: u32) -> Vec<u8> {
-        self.bytes(column::LEVELS, start, count)
+        self.cells(column::LEVELS, start, count)
     }
     fn groups(&self, start: u32, count: u32) -> Vec<u32> {
-        self.words(column::GROUPS, start, count)
+        self.cells(column::GROUPS, start, count)
     }
     fn pairs(&self, start: u32, count: u32) -> Vec<u32> {
-        self.words(column::PAIRS, start, count)
+        self.cells(column::PAIRS, start, count)
     }
     fn weights(&self, start: u32, count: u32) -> Vec<u32> {
-        self.words(column::WEIGHTS, start, count)
+        self.cells(column::WEIGHTS, start, count)
     }
     fn view_weights(&self, start: u32, count: u32) -> Vec<u32> {
-        self.words(column::VIEW_WEIGHTS, start, count)
+        self.cells(column::VIEW_WEIGHTS, start, count)
     }
     fn sizes(&self, start: u32, count: u32) -> Vec<u32> {
-        self.words(column::SIZES, start, count)
+        self.cells(column::SIZES, start, count)
     }
     fn tool_ids(&self, start: u32, count: u32) -> Vec<u32> {
-        self.words(column::TOOL_IDS, start, count)
+        self.cells(column::TOOL_IDS, start, count)
     }
     fn rules(&self, start: u32, count: u32) -> Vec<u8> {
-        self.bytes(column::RULES, start, count)
+        self.cells(column::RULES, start, count)
     }
     fn tools(&self) -> Vec<String> {
         // Every tool has a call, so the highest number tells how many there are.

@@ -8,10 +8,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use foreshorten_core::plan::{Proposal, Refusal};
 
 use super::super::desk::{one_line, single};
-use super::super::line::{Answer, Ask, Cells, Column, Room};
+use super::super::line::{self, Answer, Ask, Column, Room};
 use super::super::load::nothing;
 use super::super::{Done, Fault, Job, ModelAsk, Spent, code_of};
-use super::abi::{self, HostTable, Str, decision, number, string};
+use super::abi::{self, Cells, HostTable, Str, decision, number, string};
 
 /// One call.
 pub(super) struct Call {
@@ -19,6 +19,8 @@ pub(super) struct Call {
     room: Option<Room>,
     /// Names of the tools.
     tools: Option<Vec<String>>,
+    /// Cells that are lent to the library.
+    lent: Option<line::Cells>,
     /// Decisions tried so far.
     decisions: u64,
     pub(super) job: Job,
@@ -35,7 +37,7 @@ impl Call {
             sections: Vec::new(),
             spent: Spent::default(),
         };
-        Self { room: None, tools: None, decisions: 0, job, done }
+        Self { room: None, tools: None, lent: None, decisions: 0, job, done }
     }
 
     fn ask(&mut self, ask: Ask) -> Result<Answer, Fault> {
@@ -64,6 +66,27 @@ impl Call {
             }
         }
         Ok(self.tools.iter().flatten().nth(at as usize).cloned().unwrap_or_default())
+    }
+
+    /// A range of a column; none where there is no such column.
+    fn column(&mut self, which: u32, start: u32, count: u32) -> Result<Option<line::Cells>, Fault> {
+        const COLUMNS: [Column; 10] = [
+            Column::Kinds,
+            Column::Marks,
+            Column::Levels,
+            Column::Groups,
+            Column::Pairs,
+            Column::Weights,
+            Column::ViewWeights,
+            Column::Sizes,
+            Column::ToolIds,
+            Column::Rules,
+        ];
+        let Some(&column) = COLUMNS.get(which as usize) else { return Ok(None) };
+        match self.ask(Ask::Column(column, start..start.saturating_add(count)))? {
+            Answer::Cells(cells) => Ok(Some(cells)),
+            _ => Err(odd()),
+        }
     }
 
     /// Counts decisions, made or weighed, before anything of their size is made.
@@ -120,6 +143,7 @@ pub(super) static TABLE: HostTable = HostTable {
     would_save,
     raw,
     texts,
+    cells,
 };
 
 /// Runs one function of the host. What fails in it fails the call.
@@ -186,28 +210,26 @@ extern "C" fn number(call: *mut abi::Call, which: u32) -> u64 {
 }
 
 extern "C" fn column(call: *mut abi::Call, which: u32, start: u32, count: u32, out: *mut u32) -> u32 {
-    const COLUMNS: [Column; 10] = [
-        Column::Kinds,
-        Column::Marks,
-        Column::Levels,
-        Column::Groups,
-        Column::Pairs,
-        Column::Weights,
-        Column::ViewWeights,
-        Column::Sizes,
-        Column::ToolIds,
-        Column::Rules,
-    ];
     with(call, |call| {
-        let Some(&column) = COLUMNS.get(which as usize) else { return Ok(0) };
-        match call.ask(Ask::Column(column, start..start.saturating_add(count)))? {
-            Answer::Cells(cells) => Ok(match cells {
-                Cells::Bytes(cells) => widen(&cells, out, count),
-                Cells::Halves(cells) => widen(&cells, out, count),
-                Cells::Words(cells) => write(&cells, out, count as usize) as u32,
-            }),
-            _ => Err(odd()),
-        }
+        Ok(match call.column(which, start, count)? {
+            None => 0,
+            Some(line::Cells::Bytes(cells)) => widen(&cells, out, count),
+            Some(line::Cells::Halves(cells)) => widen(&cells, out, count),
+            Some(line::Cells::Words(cells)) => write(&cells, out, count as usize) as u32,
+        })
+    })
+}
+
+extern "C" fn cells(call: *mut abi::Call, which: u32, start: u32, count: u32) -> Cells {
+    with(call, |call| {
+        // What was lent before goes with this call, as the header says.
+        call.lent = None;
+        let Some(cells) = call.column(which, start, count)? else { return Ok(Cells::NONE) };
+        Ok(match call.lent.insert(cells) {
+            line::Cells::Bytes(cells) => Cells::of(cells),
+            line::Cells::Halves(cells) => Cells::of(cells),
+            line::Cells::Words(cells) => Cells::of(cells),
+        })
     })
 }
 
