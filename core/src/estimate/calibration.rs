@@ -225,14 +225,15 @@ impl Calibration {
         (self.anchor_raw, self.anchor_real)
     }
 
-    /// A measured part of the counted view leaves it: what was estimated of it, and what it weighed. What remains is known
-    /// as before.
-    pub(crate) fn leave(&mut self, raw: u64, real: u64) {
-        if self.evidence == 0 || raw >= self.anchor_raw {
+    /// A part of the counted view that is known leaves it, and another known one comes in its place: of both, what is
+    /// estimated, and what it weighs. What remains is known as before.
+    pub(crate) fn exchange(&mut self, leaves: (u64, u64), comes: (u64, u64)) {
+        let raw = self.anchor_raw.saturating_add(comes.0);
+        if self.evidence == 0 || leaves.0 >= raw {
             return;
         }
-        self.anchor_raw -= raw;
-        let left = self.anchor_real.saturating_sub(real);
+        self.anchor_raw = raw - leaves.0;
+        let left = self.anchor_real.saturating_add(comes.1).saturating_sub(leaves.1);
         // As for any count.
         self.anchor_real = left.clamp(self.anchor_raw / 2, self.anchor_raw.saturating_mul(4).saturating_add(4_096));
     }

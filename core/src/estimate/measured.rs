@@ -12,7 +12,7 @@ use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Calibration, Ratio};
+use super::{Calibration, Ratio, Written};
 
 /// Most runs that are kept, some nine bytes each; beyond, the two neighbours that differ least become one.
 const MAX_RUNS: usize = 96;
@@ -67,6 +67,8 @@ pub(crate) struct Measured {
     scope: u32,
     /// Ascending by first entry.
     runs: Vec<Run>,
+    /// What markers weigh.
+    written: Written,
 }
 
 impl Measured {
@@ -97,9 +99,27 @@ impl Measured {
         self.handed = entries;
     }
 
-    /// The view changes otherwise than by growing.
+    /// The view changes otherwise than by growing, or by what stands in place of single entries.
     pub(crate) const fn changed(&mut self) {
         self.moved = true;
+        self.written.mixed();
+    }
+
+    /// A marker of this estimate, priced as markers are, stands in place of an entry now.
+    pub(crate) const fn marked(&mut self, raw: u32) {
+        self.moved = true;
+        self.written.came(raw);
+    }
+
+    /// Other text of this estimate stands in place of an entry now.
+    pub(crate) const fn replaced(&mut self, raw: u32) {
+        self.moved = true;
+        self.written.beside(raw);
+    }
+
+    /// What markers weigh, counted by estimated.
+    pub(crate) fn of_markers(&self, calibration: &Calibration) -> Ratio {
+        self.written.ratio(calibration.estimator(), calibration.ratio())
     }
 
     /// The next view goes to this (endpoint, model). What another one counts is no difference to what was counted before.
@@ -107,7 +127,9 @@ impl Measured {
         // FNV-1a.
         let scope =
             scope.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
-        self.moved |= scope != self.scope && self.counted > 0;
+        if scope != self.scope && self.counted > 0 {
+            self.changed();
+        }
         self.scope = scope;
     }
 
@@ -128,6 +150,9 @@ impl Measured {
                 let real = if self.moved || counted == 0 { ratio.scale(came) } else { counted };
                 self.push(Run { from: self.counted, raw: came, real });
             }
+        }
+        if before.evidence() > 0 {
+            self.written.count(self.of_markers(before), before.tokens(raw), real);
         }
         self.counted = self.handed;
         self.moved = false;
@@ -151,7 +176,8 @@ impl Measured {
 
     /// Starts over on a record of `entries` entries: places have moved, or weights are of another estimator.
     pub(crate) fn forget(&mut self, entries: u32) {
-        *self = Self { counted: entries, handed: entries, moved: true, scope: self.scope, runs: Vec::new() };
+        *self = Self { counted: entries, handed: entries, moved: true, scope: self.scope, ..Self::default() };
+        self.written.mixed();
     }
 
     /// Room for all runs there can be, so that a calm turn never allocates.
@@ -165,6 +191,7 @@ impl Measured {
         self.runs.sort_unstable();
         self.runs.dedup_by(|b, a| a.from == b.from);
         self.runs.truncate(MAX_RUNS);
+        self.written = self.written.sane();
         self
     }
 }
@@ -257,7 +284,8 @@ mod tests {
     fn a_stored_mess_is_put_in_order() {
         let run = |from, raw| Run { from, raw, real: u64::MAX };
         let runs = (0..400).rev().map(|n| run(n / 2, u64::from(n))).collect();
-        let sane = Measured { counted: 190, handed: 7, moved: false, scope: 0, runs }.sane();
+        let sane =
+            Measured { counted: 190, handed: 7, moved: false, scope: 0, runs, written: Written::default() }.sane();
         assert!(sane.runs.is_sorted_by(|a, b| a.from < b.from) && sane.runs.len() == MAX_RUNS);
         assert_eq!(sane.ratio(40), Some(Ratio::MAX));
         assert_eq!(sane.weight(40, 0), Some(0));

@@ -32,8 +32,10 @@ mod repeats;
 mod samples;
 mod tables;
 mod weigher;
+mod written;
 
 pub use bytes::{ByteEstimator, Family};
 pub use calibration::{Calibration, Ratio, Refused};
 pub(crate) use measured::Measured;
 pub use weigher::{TokenEstimator, Weigher};
+pub(crate) use written::Written;

@@ -10,10 +10,13 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use super::CompactionState;
-use crate::{digest::Digest, estimate::Measured};
+use crate::{
+    digest::Digest,
+    estimate::{Measured, Written},
+};
 
 /// Version of the encoding written by this crate.
-pub const FORMAT_VERSION: u16 = 2;
+pub const FORMAT_VERSION: u16 = 3;
 
 /// The oldest version that is read: it ends before the measured weights.
 const OLDEST: u16 = 1;
@@ -91,10 +94,16 @@ impl CompactionState {
         if sum[..] != Digest::of(payload).0[..8] {
             return Err(StateError::Corrupt);
         }
+        // What an older one ends before, as it is when nothing was learned.
+        let missing = match found {
+            1 => postcard::to_allocvec(&Measured::default()),
+            2 => postcard::to_allocvec(&Written::default()),
+            _ => Ok(Vec::new()),
+        };
         let mut older = Vec::new();
         if found < FORMAT_VERSION {
             older.extend_from_slice(payload);
-            older.extend(postcard::to_allocvec(&Measured::default()).unwrap_or_default());
+            older.extend(missing.unwrap_or_default());
         }
         let payload = if older.is_empty() { payload } else { &older };
         let (state, rest) = postcard::take_from_bytes::<Self>(payload).map_err(|_| StateError::Malformed)?;

@@ -185,7 +185,8 @@ impl Ledger {
         let leaves = shown
             .iter()
             .fold((0u64, 0u64), |sum, (_, leaves)| (sum.0.saturating_add(leaves.0), sum.1.saturating_add(leaves.1)));
-        self.shrank(raw_before, leaves);
+        self.state.measured.changed();
+        self.shrank(raw_before, leaves, (0, 0));
         // Records under a note are not needed any more; those of kept groups are.
         let mut records = core::mem::take(&mut self.state.records);
         let mut costs = core::mem::take(&mut self.costs).into_iter();

@@ -206,26 +206,32 @@ impl Ledger {
         let (record, cost, saved) = judged?;
         let entry = record.place.index as usize;
         let raw_before = self.view_raw;
-        let mut leaves = (0, 0);
+        // What stands in the place of an entry takes over its ratio, but for markers, which have their own.
+        let comes = self.priced(entry, Some(&record.action), cost.into());
+        let marker = matches!(record.action, Action::Clear { .. });
+        let at = self.record_at(entry);
+        let stood = at.map(|at| &self.state.records[at].action);
+        let leaves = self.priced(entry, stood, saved + u64::from(cost));
         if let Some(digest) = record.action.digest() {
             self.hashed.took(guard.transcript, entry, digest);
         }
-        match self.record_at(entry) {
+        match at {
             Some(at) => {
                 self.state.records[at] = record;
                 self.costs[at] = cost;
             }
             None => {
-                // What stands in its place takes over its ratio, so that less remains by any measure.
-                leaves =
-                    self.state.measured.ratio(entry).map_or((0, 0), |ratio| (saved, ratio.scale_to_nearest(saved)));
                 let at = self.state.records.partition_point(|other| (other.place.index as usize) < entry);
                 self.state.records.insert(at, record);
                 self.costs.insert(at, cost);
             }
         }
         self.view_raw = self.view_raw.saturating_sub(saved);
-        self.shrank(raw_before, leaves);
+        if self.shrank(raw_before, leaves, comes) && marker {
+            self.state.measured.marked(cost);
+        } else {
+            self.state.measured.replaced(cost);
+        }
         Ok(saved)
     }
 }

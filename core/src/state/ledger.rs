@@ -3,7 +3,7 @@
 use alloc::{string::String, vec::Vec};
 
 use super::{
-    CompactionState, Note,
+    Action, CompactionState, Note,
     cover::note_cost,
     hashed::Hashed,
     judge::{cost, is_legal},
@@ -149,31 +149,49 @@ impl Ledger {
         Some(group)
     }
 
-    /// A decision was taken, by which a measured part left the view: what was estimated of it, and what it weighed.
-    pub(super) fn shrank(&mut self, raw_before: u64, (raw, real): (u64, u64)) {
-        self.state.measured.changed();
+    /// A decision was taken, by which one known part left the view and another came: of both, what was estimated, and what
+    /// they weigh. Answers whether that was taken over.
+    pub(super) fn shrank(&mut self, raw_before: u64, leaves: (u64, u64), comes: (u64, u64)) -> bool {
         let mut calibration = self.state.calibration;
         let before = calibration.tokens(raw_before);
-        calibration.leave(raw, real);
+        calibration.exchange(leaves, comes);
         // No decision makes a view larger: where what stands in the place is thought to weigh more than what left was
         // measured to, the estimate alone decides.
-        if calibration.tokens(self.view_raw) < before {
+        let less = calibration.tokens(self.view_raw) < before;
+        if less {
             self.state.calibration = calibration;
         }
+        less
+    }
+
+    /// What is estimated of text that stands for an entry, at `cost`, and what it weighs, as far as that is known: a marker
+    /// by what markers weigh, anything else by the ratio of the entry.
+    pub(super) fn priced(&self, entry: usize, action: Option<&Action>, cost: u64) -> (u64, u64) {
+        let ratio = match action {
+            Some(Action::Clear { .. }) => Some(self.state.measured.of_markers(&self.state.calibration)),
+            _ => self.state.measured.ratio(entry),
+        };
+        ratio.map_or((0, 0), |ratio| (cost, ratio.scale_to_nearest(cost)))
     }
 
     /// What was estimated of a group as shown when no note covers it, and what it weighed, as far as it stands verbatim and
-    /// was measured.
+    /// was measured, or is a marker.
     pub(super) fn measured_group(&self, columns: &Columns, group: usize) -> (u64, u64) {
         let (mut raw, mut real) = (0u64, 0u64);
-        for entry in columns.members(group) {
-            if columns.is_orphan(entry) || self.record_at(entry).is_some() {
-                continue;
-            }
-            let weight = u64::from(columns.weight(entry));
-            if let Some(measured) = self.state.measured.weight(entry, weight) {
-                raw = raw.saturating_add(weight);
-                real = real.saturating_add(measured);
+        for entry in columns.members(group).filter(|&entry| !columns.is_orphan(entry)) {
+            let known = match self.record_at(entry) {
+                None => {
+                    let weight = u64::from(columns.weight(entry));
+                    self.state.measured.weight(entry, weight).map(|measured| (weight, measured))
+                }
+                Some(at) => match &self.state.records[at].action {
+                    marker @ Action::Clear { .. } => Some(self.priced(entry, Some(marker), self.costs[at].into())),
+                    _ => None,
+                },
+            };
+            if let Some(known) = known {
+                raw = raw.saturating_add(known.0);
+                real = real.saturating_add(known.1);
             }
         }
         (raw, real)

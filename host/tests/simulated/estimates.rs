@@ -84,14 +84,13 @@ fn in_steady_state_half_of_the_estimates_are_within_half_a_per_cent_and_nearly_a
                 percent(first(50)),
                 percent(first(100)),
             );
-            all.push((protocol, content, errors.len(), at(50), at(95), first(50)));
+            all.push((protocol, content, errors.len(), at(50), at(95), (first(50), first(100))));
         }
     }
     for (protocol, content, count, median, high, first) in all {
         assert!(count > 60, "{protocol:?} {content:?}: {count} calls");
         assert!(median <= 50 && high <= 200, "{protocol:?} {content:?}: {median} and {high} basis points");
-        // Markers are English, and priced by a ratio that was learned on what the tools print: beside Chinese that is
-        // four per cent of a view with forty of them.
-        assert!(first <= 500, "{protocol:?} {content:?}: {first} basis points after a pass");
+        // What markers weigh is not known before the count after the first pass, and what a note weighs, never.
+        assert!(first.0 <= 100 && first.1 <= 400, "{protocol:?} {content:?}: {first:?} basis points after a pass");
     }
 }
