@@ -1,9 +1,9 @@
-//! What both kinds of plugin file come down to: something that can be called, on a thread of its own.
+//! What both kinds of plugin file come down to: something that can be called.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::line::Line;
+use super::line::{Answering, Line};
 use super::{Fault, Limits};
 
 /// Which of its functions is called.
@@ -139,4 +139,13 @@ pub trait Guest: Send + Sync {
     /// Makes one call and answers through what the job brings; blocks until the call is over, and is always over in
     /// bounded time.
     fn call(&self, job: Job) -> (Done, Option<Line>);
+
+    /// Makes one call of a job without a line in the thread of the pass, which answers by `answering` what is asked.
+    ///
+    /// # Errors
+    /// The job comes back where a call needs a thread of its own, since it may have to be ended from outside.
+    fn call_here(&self, job: Box<Job>, answering: Answering<'_>) -> Result<Done, Box<Job>> {
+        _ = answering;
+        Err(job)
+    }
 }

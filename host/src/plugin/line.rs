@@ -129,6 +129,14 @@ pub enum Message {
     Done(Box<Done>),
 }
 
+/// The fault of a call that nobody waits for.
+pub(super) fn gone() -> Fault {
+    Fault::Host("nobody waits for this call any more".into())
+}
+
+/// How a pass answers a call in its own thread; `None`: nobody waits for the call any more.
+pub type Answering<'a> = &'a mut dyn FnMut(Ask) -> Option<Answer>;
+
 /// The plugin's end.
 pub struct Line {
     send: Box<dyn Fn(Message) -> bool + Send>,
@@ -155,7 +163,6 @@ impl Line {
     /// # Errors
     /// The pass is gone.
     pub fn ask(&self, ask: Ask) -> Result<Answer, Fault> {
-        let gone = || Fault::Host("nobody waits for this call any more".into());
         if !(self.send)(Message::Ask(ask)) {
             return Err(gone());
         }

@@ -1,8 +1,9 @@
 //! A stage that is a plugin, and how it takes part in a pass.
 
 use std::borrow::Borrow;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::str::FromStr;
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use base64::Engine as _;
@@ -17,7 +18,7 @@ use tracing::Span;
 
 use super::breaker::Breaker;
 use super::desk::Desk;
-use super::line::{Answer, Line, Message};
+use super::line::{Answering, Line, Message};
 use super::{Call, Done, Fault, Guest, Job, Limits, LoadError, Metrics, span};
 
 /// What is done when a plugin fails, or is left alone because it kept failing.
@@ -112,7 +113,7 @@ impl std::fmt::Debug for StagePlugin {
 /// What is to be done about a pending stage.
 enum Begun {
     /// Call it, within this span.
-    Call(Box<Job>, Sender<Answer>, Span),
+    Call(Box<Job>, Span),
     /// It is over already: it was left out.
     Over(Result<(), Required>),
 }
@@ -168,7 +169,8 @@ impl StagePlugin {
         self.with_metrics(|metrics| *metrics = Metrics::default());
     }
 
-    /// Answers the effect that asks for this stage, in this thread. The call itself has one of its own.
+    /// Answers the effect that asks for this stage, in this thread. The call of a component has one of its own; a library is
+    /// called in this one, too.
     ///
     /// # Errors
     /// It failed and is required.
@@ -190,36 +192,52 @@ impl StagePlugin {
         transcript: &dyn Transcript,
         account: &mut Metrics,
     ) -> Result<(), Required> {
-        let (send, messages) = channel();
-        let send = move |message| send.send(message).is_ok();
-        let (job, answers, span) = match self.begin(compactor, transcript, send, account) {
-            Begun::Call(job, answers, span) => (job, answers, span),
+        let (job, span) = match self.begin(compactor, transcript, account) {
+            Begun::Call(job, span) => (job, span),
             Begun::Over(result) => return result,
         };
-        let (guest, within) = (Arc::clone(&self.guest), span.clone());
-        let call = move || within.in_scope(|| run_job(&*guest, *job));
-        let thread = std::thread::Builder::new().name("plugin".into()).spawn(call);
         let mut desk = Desk::default();
-        let mut done = None;
-        if let Err(error) = thread {
-            done = Some(Done::failed(Fault::Host(error.to_string())));
+        // A panic of the record is its owner's, whoever asked; it must not pass through foreign frames.
+        let mut panicked = None;
+        let mut answer = |ask| {
+            let turn = compactor.state().turn();
+            let answer = || compactor.with_stage(transcript, |stage| desk.answer(stage, turn, ask));
+            catch_unwind(AssertUnwindSafe(answer)).unwrap_or_else(|payload| {
+                panicked = Some(payload);
+                None
+            })
+        };
+        let done = match span.in_scope(|| self.guest.call_here(job, &mut answer)) {
+            Ok(done) => done,
+            Err(job) => self.call_beside(*job, &mut answer, &span),
+        };
+        if let Some(payload) = panicked {
+            resume_unwind(payload);
         }
-        while done.is_none() {
+        self.finish(compactor, transcript, &desk, done, &span, account)
+    }
+
+    /// Makes a call in a thread of its own, and answers what it asks in this one.
+    fn call_beside(&self, mut job: Job, answering: Answering<'_>, span: &Span) -> Done {
+        let (send, messages) = channel();
+        let (line, answers) = Line::new(move |message| send.send(message).is_ok());
+        job.line = Some(line);
+        let (guest, within) = (Arc::clone(&self.guest), span.clone());
+        let call = move || within.in_scope(|| run_job(&*guest, job));
+        if let Err(error) = std::thread::Builder::new().name("plugin".into()).spawn(call) {
+            return Done::failed(Fault::Host(error.to_string()));
+        }
+        loop {
             match messages.recv() {
-                Ok(Message::Ask(ask)) => {
-                    let turn = compactor.state().turn();
-                    match compactor.with_stage(transcript, |stage| desk.answer(stage, turn, ask)) {
-                        // A call that does not wait for it any more ends by itself.
-                        Some(answer) => drop(answers.send(answer)),
-                        None => done = Some(Done::failed(Fault::Host("no stage is pending".into()))),
-                    }
-                }
-                Ok(Message::Done(last)) => done = Some(*last),
-                Err(_) => done = Some(Done::failed(Fault::Host("its thread ended".into()))),
+                Ok(Message::Ask(ask)) => match answering(ask) {
+                    // A call that does not wait for it any more ends by itself.
+                    Some(answer) => drop(answers.send(answer)),
+                    None => return Done::failed(Fault::Host("no stage is pending".into())),
+                },
+                Ok(Message::Done(last)) => return *last,
+                Err(_) => return Done::failed(Fault::Host("its thread ended".into())),
             }
         }
-        let done = done.unwrap_or_else(|| Done::failed(Fault::NoAnswer));
-        self.finish(compactor, transcript, &desk, done, &span, account)
     }
 
     /// As [`run`](Self::run), without holding the thread: the call runs on the blocking pool of the runtime.
@@ -244,12 +262,13 @@ impl StagePlugin {
         transcript: &(dyn Transcript + Sync),
         account: &mut Metrics,
     ) -> Result<(), Required> {
-        let (send, mut messages) = tokio::sync::mpsc::unbounded_channel();
-        let send = move |message| send.send(message).is_ok();
-        let (job, answers, span) = match self.begin(compactor, transcript, send, account) {
-            Begun::Call(job, answers, span) => (job, answers, span),
+        let (mut job, span) = match self.begin(compactor, transcript, account) {
+            Begun::Call(job, span) => (job, span),
             Begun::Over(result) => return result,
         };
+        let (send, mut messages) = tokio::sync::mpsc::unbounded_channel();
+        let (line, answers) = Line::new(move |message| send.send(message).is_ok());
+        job.line = Some(line);
         let _turn = CALLS.acquire().await;
         let (guest, within) = (Arc::clone(&self.guest), span.clone());
         let call = tokio::task::spawn_blocking(move || within.in_scope(|| run_job(&*guest, *job)));
@@ -287,7 +306,6 @@ impl StagePlugin {
         &self,
         compactor: &mut Compactor<P>,
         transcript: &dyn Transcript,
-        send: impl Fn(Message) -> bool + Send + 'static,
         account: &mut Metrics,
     ) -> Begun {
         let state = compactor.state();
@@ -300,10 +318,9 @@ impl StagePlugin {
             return Begun::Over(self.give_up(compactor, transcript, &why));
         }
         let memo = state.label(&self.memo_label()).and_then(|label| STANDARD.decode(label.get(20..)?).ok());
-        let (line, answers) = Line::new(send);
         let job = Job {
             call: Call::Plan,
-            line: Some(line),
+            line: None,
             entries: u32::try_from(transcript.len()).unwrap_or(u32::MAX),
             config: Arc::clone(&self.config),
             memo: memo.unwrap_or_default(),
@@ -311,7 +328,7 @@ impl StagePlugin {
             limits: self.limits,
             condenses_as: self.may_condense.then(|| self.name.clone()),
         };
-        Begun::Call(Box::new(job), answers, span::of(&self.name, &self.digest, Call::Plan, Some(turn)))
+        Begun::Call(Box::new(job), span::of(&self.name, &self.digest, Call::Plan, Some(turn)))
     }
 
     fn finish<P: Borrow<Policy>>(
@@ -410,7 +427,7 @@ pub(super) static CALLS: tokio::sync::Semaphore = tokio::sync::Semaphore::const_
 /// Makes the call; whatever happens, an answer comes over the line.
 pub(super) fn run_job(guest: &dyn Guest, job: Job) {
     // A panic in a function of the host is the host's bug, not a reason to take the session along.
-    let called = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| guest.call(job)));
+    let called = catch_unwind(AssertUnwindSafe(|| guest.call(job)));
     if let Ok((done, Some(line))) = called {
         line.done(done);
     }

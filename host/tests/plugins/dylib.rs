@@ -1,9 +1,12 @@
 //! Native libraries, written in C: what is loaded, what is not, and that it decides as a component does.
 
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use foreshorten::core::Turn;
+use foreshorten::core::transcript::{EntryRef, OwnedTranscript, PartRef, Transcript};
+use foreshorten::core::{Compactor, Effect, Policy, Step, Turn};
 use foreshorten::plugin::dylib::DylibLoader;
 use foreshorten::plugin::{LoadError, sha256};
 
@@ -275,6 +278,66 @@ fn whatever_a_library_hands_in_is_answered_and_floods_fail_the_call() {
         let kinds: Vec<&str> = metrics.faults.keys().copied().collect();
         assert_eq!(kinds, Vec::from_iter(faults), "{metrics:?}");
     }
+}
+
+/// A pass over `record` that waits for its stage.
+fn waiting<'p>(policy: &'p Policy, record: &dyn Transcript) -> Compactor<&'p Policy> {
+    let mut compactor = Compactor::new(policy);
+    compactor.sync(record);
+    compactor.begin(record, Turn { window: Some(24_000), ..Turn::default() });
+    assert!(matches!(compactor.poll(record), Step::Effect(Effect::RunStage { .. })));
+    compactor
+}
+
+#[test]
+fn a_library_decides_alike_in_the_thread_of_the_pass_and_beside_a_runtime() {
+    let folder = tempfile::tempdir().unwrap();
+    for source in [GREEDY, HOSTILE] {
+        let Some(library) = compile(folder.path(), source, &[]) else { return };
+        let plugin = DylibLoader::new().stage(&library).unwrap();
+        let (policy, record) = (policy(Some("plugin")), talk(40));
+        let [mut here, mut beside] = [(); 2].map(|()| waiting(&policy, &record));
+        plugin.run(&mut here, &record).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(plugin.run_async(&mut beside, &record)).unwrap();
+        let metrics = plugin.metrics();
+        assert!(metrics.calls == 2 && metrics.fault_count() == 0 && metrics.accepted > 0, "{metrics:?}");
+        for compactor in [&mut here, &mut beside] {
+            while !matches!(compactor.poll(&record), Step::Done(_)) {}
+        }
+        assert_eq!(here.state().encode(), beside.state().encode());
+    }
+}
+
+/// A record whose owner fails while a plugin looks at it.
+struct Failing {
+    record: OwnedTranscript,
+    now: Cell<bool>,
+}
+
+impl Transcript for Failing {
+    fn len(&self) -> usize {
+        self.record.len()
+    }
+    fn entry(&self, index: usize) -> EntryRef<'_> {
+        assert!(!self.now.get(), "the record is gone");
+        self.record.entry(index)
+    }
+    fn part(&self, index: usize, part: usize) -> PartRef<'_> {
+        self.record.part(index, part)
+    }
+}
+
+#[test]
+fn a_panic_of_the_record_passes_by_a_library_and_comes_out_where_the_pass_was_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(library) = compile(folder.path(), HOSTILE, &[]) else { return };
+    let plugin = DylibLoader::new().stage(&library).unwrap();
+    let (policy, record) = (policy(Some("plugin")), Failing { record: talk(40), now: Cell::new(false) });
+    let mut compactor = waiting(&policy, &record);
+    record.now.set(true);
+    let panicked = catch_unwind(AssertUnwindSafe(|| plugin.run(&mut compactor, &record))).unwrap_err();
+    assert_eq!(panicked.downcast_ref::<&str>(), Some(&"the record is gone"));
 }
 
 /// The header says of every shape what Rust says of it: sizes, offsets, numbers.

@@ -8,13 +8,15 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use foreshorten_core::plan::{Proposal, Refusal};
 
 use super::super::desk::{one_line, single};
-use super::super::line::{self, Answer, Ask, Column, Room};
+use super::super::line::{self, Answer, Answering, Ask, Column, Room};
 use super::super::load::nothing;
 use super::super::{Done, Fault, Job, ModelAsk, Spent, code_of};
 use super::abi::{self, Cells, HostTable, Str, decision, number, string};
 
 /// One call.
-pub(super) struct Call {
+pub(super) struct Call<'a> {
+    /// Who answers, where that is not at the other end of the job's line.
+    here: Option<Answering<'a>>,
     /// The room as of the last decision.
     room: Option<Room>,
     /// Names of the tools.
@@ -27,8 +29,8 @@ pub(super) struct Call {
     pub(super) done: Done,
 }
 
-impl Call {
-    pub(super) fn new(job: Job) -> Self {
+impl<'a> Call<'a> {
+    pub(super) fn new(job: Job, here: Option<Answering<'a>>) -> Self {
         let done = Done {
             result: Ok(()),
             memo: None,
@@ -37,14 +39,15 @@ impl Call {
             sections: Vec::new(),
             spent: Spent::default(),
         };
-        Self { room: None, tools: None, lent: None, decisions: 0, job, done }
+        Self { here, room: None, tools: None, lent: None, decisions: 0, job, done }
     }
 
     fn ask(&mut self, ask: Ask) -> Result<Answer, Fault> {
         self.done.spent.host_calls += 1;
-        match &self.job.line {
-            Some(line) => line.ask(ask),
-            None => Ok(nothing(ask)),
+        match (&mut self.here, &self.job.line) {
+            (Some(answer), _) => answer(ask).ok_or_else(line::gone),
+            (None, Some(line)) => line.ask(ask),
+            (None, None) => Ok(nothing(ask)),
         }
     }
 
@@ -147,10 +150,10 @@ pub(super) static TABLE: HostTable = HostTable {
 };
 
 /// Runs one function of the host. What fails in it fails the call.
-fn with<R: Default>(call: *mut abi::Call, act: impl FnOnce(&mut Call) -> Result<R, Fault>) -> R {
+fn with<R: Default>(call: *mut abi::Call, act: impl FnOnce(&mut Call<'_>) -> Result<R, Fault>) -> R {
     // SAFETY: `call` is the pointer that this host handed to the call that is running, on the thread that runs it, and the
-    // host does not touch the call meanwhile. The header says that it must not be kept.
-    let Some(call) = (unsafe { call.cast::<Call>().as_mut() }) else { return R::default() };
+    // host does not touch the call meanwhile. The header says that it must not be kept, so whoever answers is still there.
+    let Some(call) = (unsafe { call.cast::<Call<'_>>().as_mut() }) else { return R::default() };
     match catch_unwind(AssertUnwindSafe(|| act(call))) {
         Ok(Ok(value)) => value,
         Ok(Err(fault)) => {
@@ -465,10 +468,10 @@ mod tests {
     use crate::plugin::Limits;
     use crate::plugin::line::Line;
 
-    fn call(change: impl FnOnce(&mut Job)) -> Call {
+    fn call(change: impl FnOnce(&mut Job)) -> Call<'static> {
         let mut job = Job::check("{}".into(), Limits::default());
         change(&mut job);
-        Call::new(job)
+        Call::new(job, None)
     }
 
     fn lend(text: &str) -> Str {

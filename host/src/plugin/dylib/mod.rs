@@ -18,10 +18,11 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
+use super::line::{Answering, Line};
 use super::load;
 use super::manifest::Settings;
 use super::signature::TrustedKeys;
-use super::{Call, Done, Fault, Guest, Job, LoadError, Metrics, StagePlugin, SummaryPlugin, line::Line};
+use super::{Call, Done, Fault, Guest, Job, LoadError, Metrics, StagePlugin, SummaryPlugin};
 use abi::{Entry, Factory, STAGE, SUMMARIZER};
 
 /// Loads native libraries. Making one is the operator's permission.
@@ -37,9 +38,21 @@ struct Native {
 
 impl Guest for Native {
     fn call(&self, job: Job) -> (Done, Option<Line>) {
+        self.run(job, None)
+    }
+
+    /// A library is trusted and nothing ends its calls, so a thread of its own would gain nothing, and have every column
+    /// cross from one core's cache to another's.
+    fn call_here(&self, job: Box<Job>, answering: Answering<'_>) -> Result<Done, Box<Job>> {
+        Ok(self.run(*job, Some(answering)).0)
+    }
+}
+
+impl Native {
+    fn run(&self, job: Job, here: Option<Answering<'_>>) -> (Done, Option<Line>) {
         let start = Instant::now();
         let function = if job.call == Call::Check { self.factory.check } else { self.factory.main };
-        let mut call = host::Call::new(job);
+        let mut call = host::Call::new(job, here);
         if let Some(function) = function {
             // SAFETY: the function is of a library that the operator trusts and that is never unloaded, of the shape that
             // its version promises. Both pointers hold for the time of the call.
