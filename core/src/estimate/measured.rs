@@ -151,9 +151,11 @@ impl Measured {
                 self.push(Run { from: self.counted, raw: came, real });
             }
         }
-        if before.evidence() > 0 {
-            self.written.count(self.of_markers(before), before.tokens(raw), real);
+        // Before the first count markers were priced like all else, and what it holds beside the record is not known.
+        if before.evidence() == 0 {
+            self.written.mixed();
         }
+        self.written.count(self.of_markers(before), before.tokens(raw), real);
         self.counted = self.handed;
         self.moved = false;
     }
@@ -249,6 +251,23 @@ mod tests {
         assert_eq!(session.1.ratio(4), Some(session.0.ratio()));
         count(&mut session, 6, 12_000, 12_700);
         assert_eq!(session.1.ratio(5), Some(Ratio::of(7, 10)));
+    }
+
+    #[test]
+    fn markers_are_learned_from_the_count_after_them_and_from_no_first_one() {
+        let learned = |first: bool| {
+            let mut session: (Calibration, Measured) = Default::default();
+            session.0.use_estimator(1);
+            if !first {
+                count(&mut session, 3, 10_000, 10_000);
+            }
+            session.1.marked(4_000);
+            count(&mut session, 5, 10_000, 11_000);
+            count(&mut session, 6, 10_500, 12_000);
+            session.1.of_markers(&session.0)
+        };
+        assert_eq!(learned(true), Ratio::ONE);
+        assert!(learned(false) > Ratio::of(120, 100) && learned(false) < Ratio::of(125, 100));
     }
 
     #[test]
