@@ -226,16 +226,28 @@ impl Calibration {
     }
 
     /// A part of the counted view that is known leaves it, and another known one comes in its place: of both, what is
-    /// estimated, and what it weighs. What remains is known as before.
-    pub(crate) fn exchange(&mut self, leaves: (u64, u64), comes: (u64, u64)) {
+    /// estimated, and what it weighs. What remains is known as before. By all that changed, the view lost `saved` estimated
+    /// tokens.
+    ///
+    /// Answers false, and changes nothing, where the view would not become smaller by that, or the rest not be one that could
+    /// have been counted.
+    pub(crate) fn exchange(&mut self, saved: u64, leaves: (u64, u64), comes: (u64, u64)) -> bool {
+        let whole = |tokens: u64| i128::from(tokens) << 16;
+        // What is in neither goes by the ratio.
+        let others = i128::from(saved) + i128::from(comes.0) - i128::from(leaves.0);
+        let less = whole(leaves.1) - whole(comes.1) + others * i128::from(self.ratio.to_bits());
         let raw = self.anchor_raw.saturating_add(comes.0);
-        if self.evidence == 0 || leaves.0 >= raw {
-            return;
+        // Less than two tokens would vanish in the rounding.
+        if self.evidence == 0 || leaves.0 >= raw || less < whole(2) {
+            return false;
         }
-        self.anchor_raw = raw - leaves.0;
-        let left = self.anchor_real.saturating_add(comes.1).saturating_sub(leaves.1);
-        // As for any count.
-        self.anchor_real = left.clamp(self.anchor_raw / 2, self.anchor_raw.saturating_mul(4).saturating_add(4_096));
+        let raw = raw - leaves.0;
+        let real = self.anchor_real.saturating_add(comes.1).saturating_sub(leaves.1);
+        let plausible = raw / 2..=raw.saturating_mul(4).saturating_add(4_096);
+        if plausible.contains(&real) {
+            (self.anchor_raw, self.anchor_real) = (raw, real);
+        }
+        plausible.contains(&real)
     }
 
     /// Forgets everything when the raw numbers come from another estimator than before.
@@ -297,6 +309,23 @@ mod tests {
             let ratio = stored.sane().ratio();
             assert!(ratio >= Ratio::MIN && ratio <= Ratio::MAX);
         }
+    }
+
+    #[test]
+    fn nothing_is_exchanged_that_would_make_a_view_larger_whatever_else_was_counted() {
+        // A view of 8,000 beside schemas of 30,000 that cost half.
+        let mut calibration = Calibration { estimator: 1, ..Calibration::default() };
+        calibration.observe(38_000, 23_000).unwrap();
+        let before = calibration;
+        assert!(!calibration.exchange(4, (64, 32), (60, 60)), "an entry of 32 for a marker of 60");
+        assert_eq!(calibration, before);
+        assert!(calibration.exchange(140, (200, 180), (60, 60)));
+        assert_eq!(calibration.tokens(38_000 - 140), 23_000 - 120);
+        // What was never measured goes by the ratio, and the marker in its place does not.
+        let ratio = calibration.ratio();
+        let before = calibration.tokens(37_860);
+        assert!(calibration.exchange(140, (0, 0), (60, 60)));
+        assert!((before - ratio.scale(200) + 60).abs_diff(calibration.tokens(37_720)) <= 1);
     }
 
     #[test]

@@ -111,7 +111,7 @@ impl Measured {
         self.written.came(raw);
     }
 
-    /// Other text of this estimate stands in place of an entry now.
+    /// Other text of this estimate stands in place of an entry now, or an entry of this estimate left that was never measured.
     pub(crate) const fn replaced(&mut self, raw: u32) {
         self.moved = true;
         self.written.beside(raw);
@@ -129,6 +129,7 @@ impl Measured {
             scope.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
         if scope != self.scope && self.counted > 0 {
             self.changed();
+            self.written.other_model();
         }
         self.scope = scope;
     }
@@ -155,7 +156,9 @@ impl Measured {
         if before.evidence() == 0 {
             self.written.mixed();
         }
-        self.written.count(self.of_markers(before), before.tokens(raw), real);
+        // What differs from what was counted, and did not come or go at a known weight.
+        let others = raw.abs_diff(before.anchor().0);
+        self.written.count(self.of_markers(before), others, before.tokens(raw), real);
         self.counted = self.handed;
         self.moved = false;
     }
@@ -176,9 +179,23 @@ impl Measured {
         }
     }
 
-    /// Starts over on a record of `entries` entries: places have moved, or weights are of another estimator.
+    /// Starts over with another estimator.
+    pub(crate) fn forget_all(&mut self, entries: u32) {
+        self.forget(entries);
+        self.written = Written::default();
+        self.written.mixed();
+    }
+
+    /// Starts over on a record of `entries` entries: places have moved. What markers weigh has no place.
     pub(crate) fn forget(&mut self, entries: u32) {
-        *self = Self { counted: entries, handed: entries, moved: true, scope: self.scope, ..Self::default() };
+        *self = Self {
+            counted: entries,
+            handed: entries,
+            moved: true,
+            scope: self.scope,
+            runs: Vec::new(),
+            written: self.written,
+        };
         self.written.mixed();
     }
 

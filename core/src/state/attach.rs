@@ -75,6 +75,8 @@ impl CompactionState {
             self.measured.forget(u32::try_from(columns.len()).unwrap_or(u32::MAX));
         }
         if found.dropped > 0 {
+            // What stands there again was no part of what was counted.
+            self.measured.changed();
             found.history = History::Edited;
             self.epoch = self.epoch.saturating_add(1);
         }
@@ -247,6 +249,7 @@ impl CompactionState {
     fn check_bodies(&mut self, transcript: &dyn Transcript, columns: &Columns, found: &mut Attachment) {
         let total = self.records.len();
         let mut changed = 0;
+        let mut gone = false;
         self.records.retain_mut(|record| {
             // An edit may have made of an entry what nobody may reduce: what stood apart is one message with what is
             // signed now, or fewer parts are there than were left out.
@@ -268,6 +271,7 @@ impl CompactionState {
                     Preview::Gone => {
                         // The frozen preview cannot be made any more: one level up, over the body that is there.
                         changed += 1;
+                        gone = true;
                         record.action = Action::Clear {
                             digest: Digest::of_entry(transcript, index),
                             bytes: content_bytes(transcript, index),
@@ -282,6 +286,9 @@ impl CompactionState {
         });
         found.dropped += total - self.records.len();
         found.changed_bodies = changed;
+        if gone {
+            self.measured.changed();
+        }
     }
 }
 

@@ -227,6 +227,9 @@ impl Ledger {
             }
         }
         self.view_raw = self.view_raw.saturating_sub(saved);
+        if leaves == (0, 0) {
+            self.state.measured.replaced(u32::try_from(saved).unwrap_or(u32::MAX).saturating_add(cost));
+        }
         if self.shrank(raw_before, leaves, comes) && marker {
             self.state.measured.marked(cost);
         } else {

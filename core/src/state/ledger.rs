@@ -152,16 +152,9 @@ impl Ledger {
     /// A decision was taken, by which one known part left the view and another came: of both, what was estimated, and what
     /// they weigh. Answers whether that was taken over.
     pub(super) fn shrank(&mut self, raw_before: u64, leaves: (u64, u64), comes: (u64, u64)) -> bool {
-        let mut calibration = self.state.calibration;
-        let before = calibration.tokens(raw_before);
-        calibration.exchange(leaves, comes);
         // No decision makes a view larger: where what stands in the place is thought to weigh more than what left was
         // measured to, the estimate alone decides.
-        let less = calibration.tokens(self.view_raw) < before;
-        if less {
-            self.state.calibration = calibration;
-        }
-        less
+        self.state.calibration.exchange(raw_before.saturating_sub(self.view_raw), leaves, comes)
     }
 
     /// What is estimated of text that stands for an entry, at `cost`, and what it weighs, as far as that is known: a marker
@@ -175,7 +168,7 @@ impl Ledger {
     }
 
     /// What was estimated of a group as shown when no note covers it, and what it weighed, as far as it stands verbatim and
-    /// was measured, or is a marker.
+    /// was measured, or stands in the place of what was.
     pub(super) fn measured_group(&self, columns: &Columns, group: usize) -> (u64, u64) {
         let (mut raw, mut real) = (0u64, 0u64);
         for entry in columns.members(group).filter(|&entry| !columns.is_orphan(entry)) {
@@ -184,10 +177,7 @@ impl Ledger {
                     let weight = u64::from(columns.weight(entry));
                     self.state.measured.weight(entry, weight).map(|measured| (weight, measured))
                 }
-                Some(at) => match &self.state.records[at].action {
-                    marker @ Action::Clear { .. } => Some(self.priced(entry, Some(marker), self.costs[at].into())),
-                    _ => None,
-                },
+                Some(at) => Some(self.priced(entry, Some(&self.state.records[at].action), self.costs[at].into())),
             };
             if let Some(known) = known {
                 raw = raw.saturating_add(known.0);

@@ -225,7 +225,7 @@ impl CompactionState {
     /// Forgets what was learned by another estimator than the one of this id.
     pub(crate) fn use_estimator(&mut self, id: u8) {
         if self.calibration.estimator() != id {
-            self.measured.forget(self.anchors.len);
+            self.measured.forget_all(self.anchors.len);
         }
         self.calibration.use_estimator(id);
     }

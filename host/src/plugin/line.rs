@@ -1,6 +1,6 @@
-//! The line between a plugin, which runs on a thread of its own, and the pass that waits for it.
+//! The line between a plugin that runs on a thread of its own, and the pass that waits for it.
 //!
-//! The pass lends the record, so it cannot leave its thread; a plugin may loop for ever, so it must not be on it. What a
+//! The pass lends the record, so it cannot leave its thread; a component may loop for ever, so it must not be on it. What a
 //! plugin wants to know or decides goes over this line as an [`Ask`], and comes back as an [`Answer`].
 
 use std::ops::Range;

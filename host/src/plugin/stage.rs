@@ -200,6 +200,10 @@ impl StagePlugin {
         // A panic of the record is its owner's, whoever asked; it must not pass through foreign frames.
         let mut panicked = None;
         let mut answer = |ask| {
+            // After it, what is half done is not looked at again.
+            if panicked.is_some() {
+                return None;
+            }
             let turn = compactor.state().turn();
             let answer = || compactor.with_stage(transcript, |stage| desk.answer(stage, turn, ask));
             catch_unwind(AssertUnwindSafe(answer)).unwrap_or_else(|payload| {

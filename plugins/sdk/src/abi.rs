@@ -121,9 +121,12 @@ impl Cells {
     /// None.
     pub const NONE: Self = Self { ptr: core::ptr::null(), len: 0, width: 0 };
 
-    /// Lends numbers. `T` is a plain number of 1, 2 or 4 bytes.
+    /// Lends numbers; none where there are none. `T` is a plain number of 1, 2 or 4 bytes.
     #[must_use]
     pub const fn of<T: Copy>(cells: &[T]) -> Self {
+        if cells.is_empty() {
+            return Self::NONE;
+        }
         Self { ptr: cells.as_ptr().cast(), len: cells.len() as u32, width: size_of::<T>() as u32 }
     }
 }

@@ -256,11 +256,11 @@ impl Session<'_, OwnedTranscript> {
         };
         let before = entries.clone();
         edit(&mut entries, &mut self.levels);
-        // Where one of several calls of one id is gone, or one of several results, results answer others than before: no
-        // level is about them any more.
+        // Where one of several calls of one id is gone or there are several now, or so of results, results answer others than
+        // before: no level is about them any more.
         for (entry, level) in entries.iter().zip(&mut self.levels) {
-            let had = count(&before, &entry.call_id);
-            if had.iter().any(|&had| had > 1) && count(&entries, &entry.call_id) != had {
+            let (had, has) = (count(&before, &entry.call_id), count(&entries, &entry.call_id));
+            if had.iter().chain(&has).any(|&count| count > 1) && has != had {
                 *level = Level::Verbatim;
             }
         }
